@@ -1,0 +1,41 @@
+# The commands of the repository; `make help` lists them.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help demo up build test check generate fmt vuln fuzz
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: ## show the write protocol on a conversation (CONVERSATION=path chooses yours), then leave nothing running
+	@.ci/setup
+	@.ci/build ./cmd/holdfast
+	@bin/holdfast demo $(if $(CONVERSATION),--conversation "$(CONVERSATION)")
+
+up: ## run Holdfast here, with a private PostgreSQL and an embedded NATS
+	@.ci/setup up
+	@.ci/build ./cmd/holdfast
+	@bin/holdfast up
+
+build: ## build every binary into bin/
+	@.ci/build ./cmd/...
+
+# Two packages at a time: each starts servers of its own.
+test: ## run the whole suite with the race detector
+	@.ci/setup test
+	go test -race -p 2 -timeout 9m ./...
+
+check: ## format, lint, import direction, generated files, go.mod, vulnerabilities
+	@.ci/check
+
+generate: ## write the generated files again
+	go generate ./...
+
+fmt: ## format every file written by hand
+	@.ci/gofiles | xargs go tool -modfile=.ci/tools/go.mod gofumpt -w
+
+vuln: ## look for known vulnerabilities (GOVULNDB=file://… for a local database)
+	@.ci/vuln
+
+fuzz: ## run every fuzz target for FUZZTIME (10s)
+	@.ci/fuzz

@@ -1,0 +1,70 @@
+// Package access is who may do what: the form of API keys, their permissions, and the caller that a key
+// stands for. It is pure: no clock, no I/O.
+//
+// Rules it guards: a key is checked by its checksum before any database work; only the SHA-256 of its secret
+// is stored; the workspace comes only from the key (I12). It may import fault and uuid.
+package access
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/holdfast-memory/holdfast/internal/fault"
+)
+
+// Permission is what a key may be used for (API.md calls it a key's scope).
+type Permission string
+
+// The permissions.
+const (
+	MemoryRead      Permission = "memory:read"
+	MemoryWrite     Permission = "memory:write"
+	OperationsRead  Permission = "operations:read"
+	OperationsRetry Permission = "operations:retry"
+	CreditsRead     Permission = "credits:read"
+	Admin           Permission = "admin"
+)
+
+// Permissions returns all of them, in a fixed order.
+func Permissions() []Permission {
+	return []Permission{MemoryRead, MemoryWrite, OperationsRead, OperationsRetry, CreditsRead, Admin}
+}
+
+// ParsePermission returns the permission that text names, false if it names none.
+func ParsePermission(text string) (Permission, bool) {
+	p := Permission(text)
+	return p, slices.Contains(Permissions(), p)
+}
+
+// Workspace is what a request needs to know of the workspace its key belongs to. FingerprintKey keys the
+// fingerprints of its commands and must never leave the process.
+type Workspace struct {
+	ID             uuid.UUID
+	Metered        bool
+	Suspended      bool
+	FingerprintKey []byte
+}
+
+// Caller is an authenticated key.
+type Caller struct {
+	KeyID       string
+	Workspace   Workspace
+	Permissions []Permission
+}
+
+// Require returns a fault INSUFFICIENT_PERMISSION unless the caller's key has p.
+func (c Caller) Require(p Permission) error {
+	if slices.Contains(c.Permissions, p) {
+		return nil
+	}
+	return fault.New(fault.InsufficientPermission)
+}
+
+// Writable returns a fault INSUFFICIENT_PERMISSION while the caller's workspace is suspended.
+func (c Caller) Writable() error {
+	if c.Workspace.Suspended {
+		return fault.New(fault.InsufficientPermission)
+	}
+	return nil
+}

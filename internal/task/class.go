@@ -1,0 +1,102 @@
+package task
+
+// Class is the class of a failure. It is given once, where the error happens, and decides what comes next.
+type Class string
+
+// The classes (DESIGN, "Failure classes").
+const (
+	ProviderTimeout     Class = "provider_timeout"
+	ProviderUnavailable Class = "provider_unavailable"
+	ProviderRateLimited Class = "provider_rate_limited"
+	ProviderRejected    Class = "provider_rejected"
+	OutputInvalid       Class = "output_invalid"
+	ExtractionRejected  Class = "extraction_rejected"
+	InternalFailure     Class = "internal"
+	ProjectionFailed    Class = "projection_failed"
+	ProjectionRejected  Class = "projection_rejected"
+	LeaseLost           Class = "lease_lost"
+	Shutdown            Class = "shutdown"
+	Crash               Class = "crash"
+	Cancelled           Class = "cancelled"
+)
+
+// ErrorCode is the stable public code of a failed or retrying event.
+type ErrorCode string
+
+// The codes of the catalogue of event errors.
+const (
+	CodeProviderTimeout     ErrorCode = "PROVIDER_TIMEOUT"
+	CodeProviderUnavailable ErrorCode = "PROVIDER_UNAVAILABLE"
+	CodeProviderRateLimited ErrorCode = "PROVIDER_RATE_LIMITED"
+	CodeProviderRejected    ErrorCode = "PROVIDER_REJECTED"
+	CodeOutputInvalid       ErrorCode = "OUTPUT_INVALID"
+	CodeExtractionRejected  ErrorCode = "EXTRACTION_REJECTED"
+	CodeInternal            ErrorCode = "INTERNAL"
+	CodeProjectionFailed    ErrorCode = "PROJECTION_FAILED"
+	CodeAttemptsExhausted   ErrorCode = "ATTEMPTS_EXHAUSTED"
+	CodeCancelled           ErrorCode = "CANCELLED"
+	CodeInputUnreadable     ErrorCode = "INPUT_UNREADABLE"
+)
+
+// Explanation is what the catalogue says of an event error: a sentence without any provider's text, whether a
+// retry by hand may help, and what the reader should do.
+type Explanation struct {
+	Message   string
+	Retryable bool
+	Action    string
+}
+
+// Explain returns the catalogue's entry of code, that of INTERNAL for an unknown one.
+func Explain(code ErrorCode) Explanation {
+	switch code {
+	case CodeProviderTimeout:
+		return Explanation{"The model did not answer in time.", true, "Retry by hand later."}
+	case CodeProviderUnavailable:
+		return Explanation{"The model provider could not be reached or answered with a server error.", true, "Retry by hand later."}
+	case CodeProviderRateLimited:
+		return Explanation{"The model provider refused more work for now.", true, "Retry by hand later; ask the operator to raise the provider's limits if it stays."}
+	case CodeProviderRejected:
+		return Explanation{"The model provider refused the operator's credentials, model or quota.", true, "Tell the operator; retry by hand once it is mended."}
+	case CodeOutputInvalid:
+		return Explanation{"The model's answer did not have the required form, so nothing of it was used.", true, "Retry by hand, or send a shorter conversation."}
+	case CodeExtractionRejected:
+		return Explanation{"The model refused this input or could not take it. No memory was committed.", false, "Change the input and send it as a new request."}
+	case CodeProjectionFailed:
+		return Explanation{"The memories are stored; making them searchable by meaning is being repeated.", true, "Wait; nothing is lost."}
+	case CodeAttemptsExhausted:
+		return Explanation{"The workers that ran this task crashed too often.", true, "Retry by hand; tell the operator if it happens again."}
+	case CodeCancelled:
+		return Explanation{"The event was cancelled before it stored anything.", true, "Retry by hand if it was cancelled by mistake."}
+	case CodeInputUnreadable:
+		return Explanation{"The stored input could not be read.", false, "Send it as a new request and tell the operator."}
+	case CodeInternal:
+	}
+	return Explanation{"Something went wrong inside the service.", true, "Retry by hand; tell the operator if it happens again."}
+}
+
+// CodeOf returns the public code of a failure of class.
+func CodeOf(class Class) ErrorCode {
+	switch class {
+	case ProviderTimeout:
+		return CodeProviderTimeout
+	case ProviderUnavailable:
+		return CodeProviderUnavailable
+	case ProviderRateLimited:
+		return CodeProviderRateLimited
+	case ProviderRejected:
+		return CodeProviderRejected
+	case OutputInvalid:
+		return CodeOutputInvalid
+	case ExtractionRejected:
+		return CodeExtractionRejected
+	case ProjectionFailed, ProjectionRejected:
+		return CodeProjectionFailed
+	case Crash:
+		return CodeAttemptsExhausted
+	case Cancelled:
+		return CodeCancelled
+	case InternalFailure, LeaseLost, Shutdown:
+		return CodeInternal
+	}
+	return CodeInternal
+}
