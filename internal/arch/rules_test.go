@@ -50,6 +50,8 @@ func placeOf(pkg string) (place, bool) {
 		return place{levelCmd, pkg}, true
 	case pkg == "internal/testkit" || strings.HasPrefix(pkg, "internal/testkit/"):
 		return place{levelTests, "internal/testkit"}, true
+	case pkg == "internal/endtoend": // tests of the real binaries
+		return place{levelTests, pkg}, true
 	case pkg == "internal/model/contract": // the stub server and the tests that every model adapter runs
 		return place{levelTests, pkg}, true
 	}

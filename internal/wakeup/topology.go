@@ -1,0 +1,180 @@
+package wakeup
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	natsconfig "github.com/holdfast-memory/holdfast/nats"
+)
+
+const streamName = "WAKE"
+
+// EnsureTopology creates the stream and the consumers that are missing, with this client's AckWait and Replicas. What is
+// there is never changed, so that processes of two versions can run side by side. It takes at most a few seconds; two
+// processes may do it at once.
+func (c *Client) EnsureTopology(ctx context.Context) error {
+	_, err := c.ensure(ctx)
+	return err
+}
+
+// ensure tells whether anything was missing, also when another process or a request without an answer has created it.
+func (c *Client) ensure(ctx context.Context) (missing bool, err error) {
+	if !c.nc.IsConnected() {
+		return false, fmt.Errorf("ensure nats topology: %w", ErrDisconnected)
+	}
+	defer func() {
+		if ctx.Err() == nil {
+			c.topologyMu.Lock()
+			c.topologyErr = err
+			c.topologyMu.Unlock()
+		}
+	}()
+	missing, err = c.ensureStream(ctx)
+	if err != nil {
+		return missing, fmt.Errorf("ensure nats stream %s: %w", streamName, err)
+	}
+	for name, definition := range natsconfig.Consumers() {
+		missed, err := c.ensureConsumer(ctx, name, definition)
+		missing = missing || missed
+		if err != nil {
+			return missing, fmt.Errorf("ensure nats consumer %s: %w", name, err)
+		}
+	}
+	return missing, nil
+}
+
+func (c *Client) ensureStream(ctx context.Context) (missing bool, err error) {
+	err = look(ctx, func(ctx context.Context) error {
+		_, err := c.js.Stream(ctx, streamName)
+		return err
+	})
+	if err == nil || !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return false, err
+	}
+	var cfg jetstream.StreamConfig
+	if err := decodeStrictly(natsconfig.Stream(), &cfg); err != nil {
+		return true, err
+	}
+	cfg.Replicas = c.cfg.Replicas
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
+	_, err = c.js.CreateStream(ctx, cfg)
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was first, with other replicas
+		return true, nil
+	}
+	return true, err
+}
+
+func (c *Client) ensureConsumer(ctx context.Context, name string, definition []byte) (missing bool, err error) {
+	err = look(ctx, func(ctx context.Context) error {
+		_, err := c.js.Consumer(ctx, streamName, name)
+		return err
+	})
+	if err == nil || !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return false, err
+	}
+	var cfg jetstream.ConsumerConfig
+	if err := decodeStrictly(definition, &cfg); err != nil {
+		return true, err
+	}
+	cfg.AckWait = c.cfg.AckWait
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
+	_, err = c.js.CreateConsumer(ctx, streamName, cfg)
+	if errors.Is(err, jetstream.ErrConsumerExists) { // another process was first, with another AckWait
+		return true, nil
+	}
+	return true, err
+}
+
+// look bounds a question by itself, so that one that was asked into an outage is asked again soon after it.
+func look(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	return ask(ctx)
+}
+
+func decodeStrictly(b []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(to); err != nil {
+		return fmt.Errorf("definition: %w", err)
+	}
+	return nil
+}
+
+// Watch looks at stream and consumers at once, after every reconnect and then at the given interval with some jitter,
+// until ctx ends. It creates what is missing and then calls onMissing, because the hints in it are gone: tasks that are
+// due have to be hinted again. onMissing may be nil; it is not called again before it has returned. Failures are logged
+// when they begin and when they end, and are in Healthy meanwhile.
+func (c *Client) Watch(ctx context.Context, every time.Duration, onMissing func(context.Context)) {
+	every = max(every, 10*time.Millisecond) // a zero would keep a core and the server busy
+	failing, missing := false, false
+	for {
+		missed, err := c.ensure(ctx)
+		missing = missing || missed
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !errors.Is(err, ErrDisconnected): // the connection's own handlers tell of a disconnect
+			if !failing {
+				c.log.Error().Str("error", err.Error()).Msg("nats stream or consumers can't be had")
+			}
+			failing = true
+		case err == nil:
+			if failing {
+				c.log.Info().Msg("nats stream and consumers are there again")
+			}
+			failing = false
+		}
+		if missing && err == nil {
+			missing = false
+			c.log.Warn().Msg("nats stream or consumers were missing and are created")
+			if onMissing != nil {
+				onMissing(ctx)
+			}
+		}
+		pause := time.NewTimer(every + rand.N(every/4+1))
+		select {
+		case <-pause.C:
+		case <-c.reconnected:
+			pause.Stop()
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		}
+	}
+}
+
+// Waiting is how many hints the stream holds for a class, those out for work included. It is for reports.
+func (c *Client) Waiting(ctx context.Context, class string) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	consumer, err := c.js.Consumer(ctx, streamName, class)
+	if err != nil {
+		return 0, fmt.Errorf("look at nats consumer %s: %w", class, err)
+	}
+	info := consumer.CachedInfo()
+	return info.NumPending + uint64(max(info.NumAckPending, 0)), nil
+}
+
+// Purge removes every hint, as a drill: the tasks are then found by polling and by repair.
+func (c *Client) Purge(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
+	stream, err := c.js.Stream(ctx, streamName)
+	if err != nil {
+		return fmt.Errorf("purge hints: %w", err)
+	}
+	if err := stream.Purge(ctx); err != nil {
+		return fmt.Errorf("purge hints: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,345 @@
+-- +goose Up
+
+CREATE TABLE workspaces (
+    id              uuid PRIMARY KEY,
+    name            text NOT NULL UNIQUE CHECK (name <> ''),
+    metered         boolean NOT NULL DEFAULT true,
+    -- Keys the fingerprints of this workspace's commands: without it a stored fingerprint confirms no guess.
+    fingerprint_key bytea NOT NULL CHECK (octet_length(fingerprint_key) = 32),
+    lease_cap       integer CHECK (lease_cap > 0),
+    max_pending     integer CHECK (max_pending > 0),
+    suspended_at    timestamptz,
+    created_at      timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+CREATE TABLE api_keys (
+    id           text PRIMARY KEY CHECK (length(id) = 12),
+    workspace_id uuid NOT NULL,
+    name         text NOT NULL DEFAULT '',
+    secret_hash  bytea NOT NULL CHECK (octet_length(secret_hash) = 32),
+    scopes       text[] NOT NULL,
+    created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+    expires_at   timestamptz,
+    revoked_at   timestamptz
+);
+CREATE INDEX api_keys_workspace ON api_keys (workspace_id);
+
+-- One (workspace, key) is one command over all kinds of write (I1). A manual retry's key names the task it retries.
+CREATE TABLE idempotency_keys (
+    workspace_id        uuid NOT NULL,
+    key_hash            bytea NOT NULL CHECK (octet_length(key_hash) = 32),
+    fingerprint         bytea NOT NULL CHECK (octet_length(fingerprint) = 32),
+    fingerprint_version smallint NOT NULL,
+    task_id             uuid NOT NULL,
+    retry               boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (workspace_id, key_hash)
+);
+CREATE INDEX idempotency_keys_retry ON idempotency_keys (task_id) WHERE retry;
+
+CREATE TABLE lanes (
+    workspace_id     uuid NOT NULL,
+    lane             bytea NOT NULL CHECK (octet_length(lane) = 32),
+    next_seq         bigint NOT NULL,
+    last_accepted_at timestamptz NOT NULL,
+    PRIMARY KEY (workspace_id, lane)
+) WITH (fillfactor = 70);
+
+CREATE TABLE tasks (
+    id               uuid PRIMARY KEY,
+    workspace_id     uuid NOT NULL,
+    kind             text NOT NULL,
+    status           text NOT NULL CHECK (status IN ('pending', 'running', 'succeeded', 'failed')),
+    stage            text NOT NULL CHECK (stage IN ('accepted', 'committed', 'projected')),
+    generation       integer NOT NULL DEFAULT 1 CHECK (generation >= 1),
+    claims           integer NOT NULL DEFAULT 0 CHECK (claims >= 0),
+    -- Claims of this generation that were not given back: they tell RETRYING from PENDING.
+    starts           integer NOT NULL DEFAULT 0 CHECK (starts >= 0),
+    crashes          integer NOT NULL DEFAULT 0 CHECK (crashes >= 0),
+    spent            jsonb NOT NULL DEFAULT '{}',
+    run_after        timestamptz NOT NULL,
+    lease_token      uuid,
+    lease_until      timestamptz,
+    worker           text,
+    claimed_at       timestamptz,
+    hint_seq         bigint NOT NULL DEFAULT 1,
+    hint_at          timestamptz NOT NULL,
+    user_id          text,
+    agent_id         text,
+    run_id           text,
+    app_id           text,
+    lane             bytea CHECK (octet_length(lane) = 32),
+    lane_seq         bigint,
+    head             boolean NOT NULL DEFAULT false,
+    -- Claimable as far as order goes: a head, a task without a lane, or one past its canonical commit.
+    ready            boolean NOT NULL GENERATED ALWAYS AS (head OR lane_seq IS NULL OR stage <> 'accepted') STORED,
+    priority         text NOT NULL CHECK (priority IN ('interactive', 'bulk')),
+    command          bytea,
+    payload_format   smallint NOT NULL,
+    policy           jsonb NOT NULL DEFAULT '{}',
+    cursor           bigint NOT NULL DEFAULT 0,
+    key_hash         bytea,
+    outcome          text CHECK (outcome IN ('STORED', 'UNCHANGED', 'NO_MEMORY', 'PARTIAL')),
+    error_class      text,
+    error_code       text,
+    erased           boolean NOT NULL DEFAULT false,
+    accepted_at      timestamptz NOT NULL,
+    updated_at       timestamptz NOT NULL,
+    started_at       timestamptz,
+    committed_at     timestamptz,
+    completed_at     timestamptz,
+    CONSTRAINT tasks_lease CHECK ((status = 'running') = (lease_token IS NOT NULL)),
+    CONSTRAINT tasks_lease_until CHECK ((lease_token IS NULL) = (lease_until IS NULL)),
+    CONSTRAINT tasks_failed_uncommitted CHECK (NOT (status = 'failed' AND stage <> 'accepted')),
+    CONSTRAINT tasks_succeeded_projected CHECK ((status = 'succeeded') = (stage = 'projected')),
+    CONSTRAINT tasks_completed CHECK ((status IN ('succeeded', 'failed')) = (completed_at IS NOT NULL)),
+    CONSTRAINT tasks_input CHECK (CASE WHEN status = 'succeeded' THEN command IS NULL
+                                       WHEN status IN ('pending', 'running') AND stage = 'accepted' THEN command IS NOT NULL
+                                       ELSE true END),
+    CONSTRAINT tasks_outcome CHECK ((status = 'succeeded') = (outcome IS NOT NULL)),
+    CONSTRAINT tasks_head CHECK (NOT head OR (lane_seq IS NOT NULL AND stage = 'accepted' AND status <> 'failed')),
+    CONSTRAINT tasks_lane CHECK (lane_seq IS NULL OR lane IS NOT NULL)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500,
+        autovacuum_analyze_scale_factor = 0.05);
+
+-- The due scan, fair over workspaces: a skip over workspace_id and the first rows of each.
+CREATE INDEX tasks_due ON tasks (workspace_id, run_after, id) WHERE status = 'pending' AND ready;
+-- The expiry scan pages by id. lease_until stays out of every index, so that heartbeats are HOT.
+CREATE INDEX tasks_leased ON tasks (id) WHERE status = 'running';
+CREATE UNIQUE INDEX tasks_head ON tasks (workspace_id, lane) WHERE head;
+-- Who comes next in a lane. Names neither status nor lease.
+CREATE INDEX tasks_waiting ON tasks (workspace_id, lane, lane_seq)
+    WHERE lane_seq IS NOT NULL AND NOT head AND stage = 'accepted' AND completed_at IS NULL;
+-- Listing events, newest first. Nothing is ordered by a UUIDv7 (I11): id only breaks ties.
+CREATE INDEX tasks_listed ON tasks (workspace_id, kind, accepted_at DESC, id DESC);
+-- Retention walks terminal tasks in the order they ended.
+CREATE INDEX tasks_ended ON tasks (completed_at, id) WHERE completed_at IS NOT NULL;
+
+-- Terminal tasks move here, so that the hot table stays small. Readers look in the hot table first.
+CREATE TABLE tasks_archive (LIKE tasks INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED);
+ALTER TABLE tasks_archive ADD PRIMARY KEY (id);
+CREATE INDEX tasks_archive_listed ON tasks_archive (workspace_id, kind, accepted_at DESC, id DESC);
+CREATE INDEX tasks_archive_ended ON tasks_archive (completed_at, id);
+
+CREATE VIEW all_tasks AS SELECT * FROM tasks UNION ALL SELECT * FROM tasks_archive;
+
+CREATE TABLE credit_accounts (
+    workspace_id uuid PRIMARY KEY,
+    available    bigint NOT NULL DEFAULT 0 CONSTRAINT credit_accounts_available CHECK (available >= 0),
+    held         bigint NOT NULL DEFAULT 0 CONSTRAINT credit_accounts_held CHECK (held >= 0)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);
+
+CREATE TABLE credit_grants (
+    id           uuid PRIMARY KEY,
+    workspace_id uuid NOT NULL,
+    reference    text NOT NULL CHECK (reference <> ''),
+    amount       bigint NOT NULL CHECK (amount > 0),
+    granted_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+    xid          xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    UNIQUE (workspace_id, reference)
+);
+
+-- One row for each authorised run. Nothing refers to tasks itself, so that terminal tasks can move away.
+CREATE TABLE task_runs (
+    task_id      uuid NOT NULL,
+    generation   integer NOT NULL CHECK (generation >= 1),
+    workspace_id uuid NOT NULL,
+    amount       bigint NOT NULL CHECK (amount >= 0),
+    outcome      text CHECK (outcome IN ('succeeded', 'failed')),
+    closed       integer GENERATED ALWAYS AS (CASE WHEN outcome IS NOT NULL THEN generation END) STORED,
+    opened_at    timestamptz NOT NULL,
+    PRIMARY KEY (task_id, generation),
+    CONSTRAINT task_runs_closed UNIQUE (task_id, generation, outcome, amount)
+) WITH (fillfactor = 80);
+CREATE UNIQUE INDEX task_runs_open ON task_runs (task_id) WHERE outcome IS NULL;
+CREATE INDEX task_runs_workspace ON task_runs (workspace_id, opened_at, task_id);
+
+-- One closing for each run, tied to the run's outcome and amount: a second settle, a settle after a release and
+-- a settle before the outcome are impossible.
+CREATE TABLE credit_closings (
+    task_id      uuid NOT NULL,
+    generation   integer NOT NULL,
+    workspace_id uuid NOT NULL,
+    outcome      text NOT NULL,
+    amount       bigint NOT NULL,
+    settled      bigint NOT NULL CHECK (settled >= 0),
+    released     bigint NOT NULL CHECK (released >= 0),
+    closed_at    timestamptz NOT NULL,
+    xid          xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    PRIMARY KEY (task_id, generation),
+    CONSTRAINT credit_closings_amounts CHECK (settled + released = amount),
+    CONSTRAINT credit_closings_kind CHECK (CASE outcome WHEN 'succeeded' THEN released = 0 ELSE settled = 0 END),
+    CONSTRAINT credit_closings_run FOREIGN KEY (task_id, generation, outcome, amount)
+        REFERENCES task_runs (task_id, generation, outcome, amount)
+);
+CREATE INDEX credit_closings_workspace ON credit_closings (workspace_id, closed_at, task_id);
+CREATE INDEX credit_closings_horizon ON credit_closings (workspace_id, xid);
+CREATE INDEX credit_grants_horizon ON credit_grants (workspace_id, xid);
+-- An outcome has its closing at commit.
+ALTER TABLE task_runs ADD CONSTRAINT task_runs_closing FOREIGN KEY (task_id, closed)
+    REFERENCES credit_closings (task_id, generation) DEFERRABLE INITIALLY DEFERRED;
+
+-- The journal is a view over what moves money, so that there is nothing to drift from.
+CREATE VIEW credit_entries AS
+    SELECT workspace_id, 'grant' AS type, amount, NULL::uuid AS task_id, 0 AS generation, reference, granted_at AS at, id
+      FROM credit_grants
+    UNION ALL
+    SELECT workspace_id, 'hold', amount, task_id, generation, '', opened_at, task_id FROM task_runs
+    UNION ALL
+    SELECT workspace_id, CASE outcome WHEN 'succeeded' THEN 'settle' ELSE 'release' END, amount, task_id, generation, '',
+           closed_at, task_id
+      FROM credit_closings;
+
+-- How far the books of a workspace have been added up. Sums cover every movement whose transaction is older than horizon.
+CREATE TABLE credit_checkpoints (
+    workspace_id uuid PRIMARY KEY,
+    horizon      xid8 NOT NULL,
+    granted      numeric NOT NULL,
+    settled      numeric NOT NULL,
+    checked_at   timestamptz NOT NULL
+);
+
+CREATE TABLE plans (
+    task_id      uuid PRIMARY KEY,
+    workspace_id uuid NOT NULL,
+    generation   integer NOT NULL,
+    body         bytea,
+    created_at   timestamptz NOT NULL
+);
+
+-- What the commit did, without any text.
+CREATE TABLE task_results (
+    task_id      uuid NOT NULL,
+    ordinal      integer NOT NULL,
+    workspace_id uuid NOT NULL,
+    record_id    uuid NOT NULL,
+    event        text NOT NULL CHECK (event IN ('ADD', 'UPDATE', 'DELETE', 'INVALIDATE', 'NONE')),
+    PRIMARY KEY (task_id, ordinal)
+);
+
+CREATE TABLE memories (
+    id            uuid PRIMARY KEY,
+    workspace_id  uuid NOT NULL,
+    task_id       uuid NOT NULL,
+    user_id       text,
+    agent_id      text,
+    run_id        text,
+    app_id        text,
+    lane          bytea NOT NULL CHECK (octet_length(lane) = 32),
+    text          text NOT NULL,
+    type          text,
+    role          text,
+    content_key   bytea NOT NULL CHECK (octet_length(content_key) = 32),
+    metadata      json,
+    metadata_b    jsonb GENERATED ALWAYS AS (metadata::jsonb) STORED,
+    event_date    timestamptz,
+    version       integer NOT NULL DEFAULT 1 CHECK (version >= 1),
+    accepted_at   timestamptz NOT NULL,
+    said_at       timestamptz NOT NULL,
+    valid_from    timestamptz NOT NULL,
+    valid_to      timestamptz,
+    superseded_by uuid,
+    expires_at    timestamptz,
+    deleted_at    timestamptz,
+    created_at    timestamptz NOT NULL,
+    updated_at    timestamptz NOT NULL
+);
+-- Repeats: a live record of the lane with the same content.
+CREATE INDEX memories_content ON memories (workspace_id, lane, content_key) WHERE deleted_at IS NULL;
+-- Lists of a scope, newest first; the common filter is the user.
+CREATE INDEX memories_user ON memories (workspace_id, user_id, created_at DESC, id DESC) WHERE deleted_at IS NULL;
+CREATE INDEX memories_agent ON memories (workspace_id, agent_id, created_at DESC, id DESC)
+    WHERE deleted_at IS NULL AND agent_id IS NOT NULL;
+CREATE INDEX memories_run ON memories (workspace_id, run_id, created_at DESC, id DESC)
+    WHERE deleted_at IS NULL AND run_id IS NOT NULL;
+CREATE INDEX memories_app ON memories (workspace_id, app_id, created_at DESC, id DESC)
+    WHERE deleted_at IS NULL AND app_id IS NOT NULL;
+
+CREATE TABLE memory_history (
+    id           uuid PRIMARY KEY,
+    workspace_id uuid NOT NULL,
+    memory_id    uuid NOT NULL,
+    task_id      uuid NOT NULL,
+    ordinal      integer NOT NULL,
+    event        text NOT NULL CHECK (event IN ('ADD', 'UPDATE', 'DELETE', 'INVALIDATE')),
+    version      integer NOT NULL,
+    old_text     text,
+    new_text     text,
+    at           timestamptz NOT NULL
+);
+CREATE INDEX memory_history_memory ON memory_history (workspace_id, memory_id, version);
+CREATE INDEX memory_history_task ON memory_history (task_id, ordinal);
+
+-- Lexical projection: the distinct terms of a record and how often each occurs, with the version they were made from.
+CREATE TABLE memory_terms (
+    memory_id    uuid PRIMARY KEY,
+    workspace_id uuid NOT NULL,
+    version      integer NOT NULL,
+    terms        text[] NOT NULL,
+    counts       smallint[] NOT NULL,
+    length       integer NOT NULL CHECK (length >= 0),
+    CHECK (cardinality(terms) = cardinality(counts))
+);
+
+-- Semantic projection: little-endian float32. A text that the embedder refuses for good has no vector and says so.
+CREATE TABLE memory_vectors (
+    memory_id    uuid PRIMARY KEY,
+    workspace_id uuid NOT NULL,
+    version      integer NOT NULL,
+    model        text NOT NULL,
+    vector       bytea,
+    skipped      boolean NOT NULL DEFAULT false,
+    made_at      timestamptz NOT NULL,
+    CONSTRAINT memory_vectors_state CHECK (skipped = (vector IS NULL))
+);
+CREATE INDEX memory_vectors_skipped ON memory_vectors (workspace_id) WHERE skipped;
+
+-- Append-only, one row for each claim, written when it ends. No text. Leaves with its task.
+CREATE TABLE task_attempts (
+    task_id        uuid NOT NULL,
+    claim          integer NOT NULL,
+    workspace_id   uuid NOT NULL,
+    generation     integer NOT NULL,
+    worker         text NOT NULL,
+    claimed_at     timestamptz NOT NULL,
+    ended_at       timestamptz NOT NULL,
+    ending         text NOT NULL CHECK (ending IN ('succeeded', 'retry', 'failed', 'given_back', 'crashed')),
+    class          text,
+    delay_ms       bigint NOT NULL DEFAULT 0,
+    model_ms       bigint NOT NULL DEFAULT 0,
+    provider_calls integer NOT NULL DEFAULT 0,
+    tokens_in      bigint NOT NULL DEFAULT 0,
+    tokens_out     bigint NOT NULL DEFAULT 0,
+    xid            xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    PRIMARY KEY (task_id, claim)
+);
+
+-- Erase fences: scope values as hashes, so that the fence itself names nobody.
+CREATE TABLE erasures (
+    task_id      uuid PRIMARY KEY,
+    workspace_id uuid NOT NULL,
+    user_hash    bytea,
+    agent_hash   bytea,
+    run_hash     bytea,
+    app_hash     bytea,
+    erased_at    timestamptz NOT NULL
+);
+CREATE INDEX erasures_workspace ON erasures (workspace_id);
+
+-- A provider that is left alone until a time, for all workers, and its failures in a row.
+CREATE TABLE provider_pauses (
+    provider     text PRIMARY KEY,
+    paused_until timestamptz NOT NULL,
+    class        text NOT NULL,
+    in_a_row     integer NOT NULL DEFAULT 0,
+    updated_at   timestamptz NOT NULL
+);
+
+-- +goose Down
+
+DROP TABLE provider_pauses, erasures, task_attempts, memory_vectors, memory_terms, memory_history, memories,
+    task_results, plans, credit_checkpoints CASCADE;
+DROP VIEW credit_entries;
+ALTER TABLE task_runs DROP CONSTRAINT task_runs_closing;
+DROP TABLE credit_closings, task_runs, credit_grants, credit_accounts;
+DROP VIEW all_tasks;
+DROP TABLE tasks_archive, tasks, lanes, idempotency_keys, api_keys, workspaces;
