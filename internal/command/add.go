@@ -1,0 +1,27 @@
+package command
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-memory/holdfast/internal/memory"
+)
+
+// Message is one turn of a conversation as accepted. Content is kept byte for byte.
+type Message struct {
+	Role    string `json:"role"`
+	Name    string `json:"name,omitempty"`
+	Content string `json:"content"`
+}
+
+// Add asks to remember a conversation. Infer sends it through a model; otherwise each message becomes one
+// record as it is. Ordered commands of one lane take effect in the order of their acceptance.
+type Add struct {
+	Scope        memory.Scope    `json:"scope"`
+	Infer        bool            `json:"infer"`
+	Messages     []Message       `json:"messages"`
+	Metadata     json.RawMessage `json:"metadata,omitempty"`
+	EventDate    *time.Time      `json:"event_date,omitempty"`
+	Instructions string          `json:"instructions,omitempty"`
+	Ordered      bool            `json:"ordered"`
+}

@@ -1,0 +1,65 @@
+package command
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/gowebpki/jcs"
+
+	"github.com/holdfast-memory/holdfast/internal/memory"
+)
+
+// FingerprintVersion names how fingerprints are made. It changes whenever the same request would get another
+// fingerprint, and is stored beside each.
+const FingerprintVersion = 1
+
+// Fingerprint tells whether two requests are the same command. It is made of the caller's text: store it only
+// keyed with a secret of the workspace.
+type Fingerprint [sha256.Size]byte
+
+// canonical is the typed command after defaults, every member present.
+type canonical struct {
+	Scope        memory.Scope    `json:"scope"`
+	Infer        bool            `json:"infer"`
+	Messages     []Message       `json:"messages"`
+	Metadata     json.RawMessage `json:"metadata"`
+	EventDate    *string         `json:"event_date"`
+	Instructions string          `json:"instructions"`
+	Ordered      bool            `json:"ordered"`
+}
+
+// Fingerprint returns SHA-256 over a version tag and the RFC 8785 form of the command. Member order, white
+// space and spelled-out defaults of the request make no difference; text is compared code point by code point,
+// without Unicode normalisation, and numbers by their float64 value.
+func (a Add) Fingerprint() (Fingerprint, error) {
+	form := canonical{
+		Scope: a.Scope, Infer: a.Infer, Messages: a.Messages, Metadata: a.Metadata,
+		Instructions: a.Instructions, Ordered: a.Ordered,
+	}
+	if a.EventDate != nil {
+		date := a.EventDate.UTC().Format(time.RFC3339Nano)
+		form.EventDate = &date
+	}
+	plain, err := json.Marshal(form)
+	if err != nil {
+		return Fingerprint{}, fmt.Errorf("encode command: %w", err)
+	}
+	sorted, err := jcs.Transform(plain)
+	if err != nil {
+		return Fingerprint{}, fmt.Errorf("canonicalise command: %w", unquoted{err})
+	}
+	return sha256.Sum256(append([]byte("add/1\n"), sorted...)), nil
+}
+
+// unquoted hides the text of an error that quotes its input.
+type unquoted struct{ error }
+
+func (unquoted) Error() string { return "the canonical form was refused" }
+
+// RetryFingerprint returns the fingerprint of a manual retry of event.
+func RetryFingerprint(event uuid.UUID) Fingerprint {
+	return sha256.Sum256(append([]byte("retry/1\n"), event[:]...))
+}
