@@ -68,7 +68,8 @@ func TestFingerprint(t *testing.T) {
 	t.Run("OfARetryDependsOnTheEvent", func(t *testing.T) {
 		t.Parallel()
 		event := uuid.New()
-		if RetryFingerprint(event) != RetryFingerprint(event) || RetryFingerprint(event) == RetryFingerprint(uuid.New()) {
+		first, again, other := RetryFingerprint(event), RetryFingerprint(event), RetryFingerprint(uuid.New())
+		if first != again || first == other {
 			t.Fatal("the retry's fingerprint doesn't follow its event")
 		}
 	})

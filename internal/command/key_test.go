@@ -91,7 +91,8 @@ func TestKey(t *testing.T) {
 	})
 	t.Run("RandomKeysDiffer", func(t *testing.T) {
 		t.Parallel()
-		if RandomKey().Hash() == RandomKey().Hash() {
+		first, second := RandomKey(), RandomKey()
+		if first.Hash() == second.Hash() {
 			t.Fatal("two random keys are equal")
 		}
 	})

@@ -81,6 +81,7 @@ func brokenValue(token jsontext.Token, depth int) string {
 		if depth > maxDepth {
 			return "at most 32 levels deep"
 		}
+	default:
 	}
 	return ""
 }

@@ -1,0 +1,103 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-memory/holdfast/internal/access"
+	"github.com/holdfast-memory/holdfast/internal/command"
+	"github.com/holdfast-memory/holdfast/internal/credit"
+	"github.com/holdfast-memory/holdfast/internal/memory"
+	"github.com/holdfast-memory/holdfast/internal/recall"
+	"github.com/holdfast-memory/holdfast/internal/write"
+)
+
+// Authenticator answers who an API key is: a fault INVALID_API_KEY for an unknown, wrong or revoked one,
+// API_KEY_EXPIRED for an expired one.
+type Authenticator interface {
+	Authenticate(ctx context.Context, key access.Key) (access.Caller, error)
+}
+
+// Accepter accepts inferred adds.
+type Accepter interface {
+	Accept(ctx context.Context, caller access.Caller, key command.Key, add command.Add) (write.Receipt, error)
+}
+
+// Writer stores messages as they are; key is nil for a call without one.
+type Writer interface {
+	Write(ctx context.Context, caller access.Caller, key *command.Key, add command.Add) (write.Stored, error)
+}
+
+// Retrier authorises a new run of a failed event.
+type Retrier interface {
+	Retry(ctx context.Context, caller access.Caller, event uuid.UUID, generation *int, key *command.Key) error
+}
+
+// Canceller ends an event before it commits.
+type Canceller interface {
+	Cancel(ctx context.Context, caller access.Caller, event uuid.UUID) error
+}
+
+// Events reads events and waits for them.
+type Events interface {
+	Get(ctx context.Context, workspace, id uuid.UUID) (recall.Event, error)
+	List(ctx context.Context, workspace uuid.UUID, query recall.EventQuery) (recall.EventPage, error)
+	ByKey(ctx context.Context, workspace uuid.UUID, keyHash [sha256.Size]byte) (recall.Event, bool, error)
+	Wait(ctx context.Context, workspace, id uuid.UUID, wait time.Duration, enough func(recall.Event) bool) (recall.Event, error)
+}
+
+// Memories reads records.
+type Memories interface {
+	Get(ctx context.Context, workspace, id uuid.UUID) (memory.Record, error)
+	List(ctx context.Context, workspace uuid.UUID, query recall.MemoryQuery) (recall.MemoryPage, error)
+}
+
+// Searcher finds records.
+type Searcher interface {
+	Search(ctx context.Context, workspace uuid.UUID, query recall.SearchQuery) ([]memory.Record, error)
+}
+
+// Credits reads accounts.
+type Credits interface {
+	Balance(ctx context.Context, workspace uuid.UUID) (credit.Balance, error)
+	Entries(ctx context.Context, workspace uuid.UUID, after *recall.EntryPlace, limit int) (recall.EntryPage, error)
+}
+
+// Health judges the service. With an error it answers the verdict that follows from it.
+type Health interface {
+	Check(ctx context.Context) (recall.Verdict, error)
+}
+
+// Deps are the use cases that the API serves, all of them required, and its logger.
+type Deps struct {
+	Authenticator Authenticator
+	Accepter      Accepter
+	Writer        Writer
+	Retrier       Retrier
+	Canceller     Canceller
+	Events        Events
+	Memories      Memories
+	Searcher      Searcher
+	Credits       Credits
+	Health        Health
+	Log           zerolog.Logger
+}
+
+func (d Deps) validate() error {
+	for name, missing := range map[string]bool{
+		"authenticator": d.Authenticator == nil, "accepter": d.Accepter == nil, "writer": d.Writer == nil,
+		"retrier": d.Retrier == nil, "canceller": d.Canceller == nil, "events": d.Events == nil,
+		"memories": d.Memories == nil, "searcher": d.Searcher == nil, "credits": d.Credits == nil,
+		"health": d.Health == nil,
+	} {
+		if missing {
+			return errors.New("httpapi: " + name + " is required")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-memory/holdfast/internal/access"
+	"github.com/holdfast-memory/holdfast/internal/command"
+	"github.com/holdfast-memory/holdfast/internal/fault"
+)
+
+// keyHeader is Idempotency-Key in its canonical form.
+const keyHeader = "Idempotency-Key"
+
+// guard runs before every handler: who calls and may they, then is the request what the contract says. A key
+// without a right to the route learns nothing of what the body would have led to, and a stranger doesn't reach
+// the parser.
+func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		op := s.operations.find(c.Request().Method, c.Path())
+		if op == nil {
+			return next(c) // Echo answers that there is no such route or method
+		}
+		this := callOf(c.Request().Context())
+		this.route = c.Path()
+		bound := requestBound
+		if op.waits {
+			bound += maxWait
+		}
+		ctx, cancel := context.WithTimeout(c.Request().Context(), bound)
+		defer cancel()
+		c.SetRequest(c.Request().WithContext(ctx))
+		if !op.public {
+			if err := s.authorise(c, op, this); err != nil {
+				return err
+			}
+		}
+		if err := takeHeaders(c.Request(), op, this); err != nil {
+			return err
+		}
+		if err := takeID(c, op); err != nil {
+			return err
+		}
+		if err := takeBody(c.Request(), op); err != nil {
+			return err
+		}
+		if err := validate(c, op); err != nil {
+			return err
+		}
+		return next(c)
+	}
+}
+
+// authorise finds the caller by the key and checks that the key allows the operation.
+func (s *Server) authorise(c echo.Context, op *operation, this *call) error {
+	key, err := bearer(c.Request().Header)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	caller, err := s.deps.Authenticator.Authenticate(ctx, key)
+	if err != nil {
+		return err
+	}
+	this.caller = caller
+	log := zerolog.Ctx(ctx).With().Stringer("workspace_id", caller.Workspace.ID).Logger()
+	c.SetRequest(c.Request().WithContext(log.WithContext(ctx)))
+	return caller.Require(op.permission)
+}
+
+// bearer reads the key from the one Authorization header.
+func bearer(header http.Header) (access.Key, error) {
+	lines := header.Values("Authorization")
+	if len(lines) != 1 {
+		return access.Key{}, fault.New(fault.InvalidAPIKey)
+	}
+	scheme, text, _ := strings.Cut(lines[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return access.Key{}, fault.New(fault.InvalidAPIKey)
+	}
+	return access.ParseKey(strings.TrimLeft(text, " "))
+}
+
+// takeHeaders reads the idempotency key, and joins the lines of headers that are lists, as RFC 9110 allows.
+func takeHeaders(r *http.Request, op *operation, this *call) error {
+	for _, name := range []string{"Prefer", "If-None-Match"} {
+		if lines := r.Header.Values(name); len(lines) > 1 {
+			r.Header.Set(name, strings.Join(lines, ", "))
+		}
+	}
+	if !op.takesKey {
+		return nil
+	}
+	key, err := command.ParseKey(r.Header.Values(keyHeader))
+	this.key = key
+	return err
+}
+
+// takeID replaces the path's id by its plain form. What can't be an id is answered like an unknown one.
+func takeID(c echo.Context, op *operation) error {
+	if len(c.ParamValues()) == 0 {
+		return nil
+	}
+	if id := c.Param("id"); id == "" || strings.Contains(id, "/") { // Echo's last parameter takes the rest of the path
+		return fault.New(fault.RouteNotFound)
+	}
+	id, ok := parseID(op.prefix, c.Param("id"))
+	if !ok {
+		return fault.New(op.notFound)
+	}
+	c.SetParamValues(id.String())
+	return nil
+}

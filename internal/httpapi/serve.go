@@ -1,0 +1,162 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-memory/holdfast/internal/access"
+	"github.com/holdfast-memory/holdfast/internal/command"
+	"github.com/holdfast-memory/holdfast/internal/fault"
+)
+
+const (
+	requestIDHeader = "X-Request-Id"
+	// maxRequestID is the longest request id that is taken from a client: a UUID, a ULID or a trace id fits.
+	maxRequestID = 64
+	// maxStack is how much of a panic's stack is logged: enough for the frames of ours.
+	maxStack = 4 << 10
+	// unmatched is the route of requests without one, so that paths of a scanner don't become metrics.
+	unmatched = "unmatched"
+)
+
+// call is what is known of one request. It rides in the request's context.
+type call struct {
+	requestID string
+	route     string
+	caller    access.Caller
+	key       *command.Key
+	code      fault.Code  // of the refusal, empty without one
+	leave     func()      // gives the request's place among the working ones back; may be called again
+	left      func() bool // tells whether the client has gone
+}
+
+type callKey struct{}
+
+func callOf(ctx context.Context) *call {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		return c
+	}
+	return &call{leave: func() {}, left: func() bool { return false }}
+}
+
+// serve gives a request its id and its place, and writes one log line when it is answered.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	client := r.Context()
+	c := &call{requestID: requestID(r), route: unmatched, leave: func() {}, left: func() bool { return client.Err() != nil }}
+	log := s.deps.Log.With().Str("request_id", c.requestID).Logger()
+	r = r.WithContext(log.WithContext(context.WithValue(r.Context(), callKey{}, c)))
+	answer := &recorder{ResponseWriter: w}
+	answer.Header().Set(requestIDHeader, c.requestID)
+	answer.Header().Set("Cache-Control", "no-store")
+	answer.Header().Set("X-Content-Type-Options", "nosniff")
+	defer func() {
+		s.recovered(answer, r, recover())
+		c.leave()
+		took := time.Since(began)
+		if s.config.Observe != nil {
+			s.config.Observe(c.route, method(r), answer.status, took)
+		}
+		line := log.Info().Str("route", c.route).Str("method", method(r)).Int("status", answer.status).
+			Int64("duration_ms", took.Milliseconds())
+		if c.caller.Workspace.ID != uuid.Nil {
+			line = line.Stringer("workspace_id", c.caller.Workspace.ID)
+		}
+		if c.code != "" {
+			line = line.Str("code", string(c.code))
+		}
+		line.Msg("request")
+	}()
+	if !s.enter(c) {
+		s.problem(answer, r, fault.New(fault.UnavailableNow))
+		return
+	}
+	s.echo.ServeHTTP(answer, r)
+}
+
+// enter takes a place among the working requests; false if there is none.
+func (s *Server) enter(c *call) bool {
+	select {
+	case s.inFlight <- struct{}{}:
+		var once sync.Once
+		c.leave = func() { once.Do(func() { <-s.inFlight }) }
+		return true
+	default:
+		return false
+	}
+}
+
+// recovered answers INTERNAL for a panic. Neither its value nor anything of the request is logged.
+func (s *Server) recovered(answer *recorder, r *http.Request, value any) {
+	if value == nil {
+		return
+	}
+	if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(http.ErrAbortHandler)
+	}
+	stack := debug.Stack()
+	zerolog.Ctx(r.Context()).Error().Str("code", string(fault.InternalError)).Str("panic", fmt.Sprintf("%T", value)).
+		Bytes("stack", stack[:min(len(stack), maxStack)]).Msg("request panicked")
+	if answer.status == 0 {
+		s.problem(answer, r, fault.New(fault.InternalError))
+	}
+}
+
+// requestID takes the client's id if it is harmless and makes one otherwise.
+func requestID(r *http.Request) string {
+	given := r.Header.Values(requestIDHeader)
+	if len(given) == 1 && given[0] != "" && len(given[0]) <= maxRequestID && strings.IndexFunc(given[0], strange) < 0 {
+		return given[0]
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return uuid.Nil.String()
+	}
+	return id.String()
+}
+
+func strange(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
+}
+
+// method returns the request's method if it is a usual one, so that made-up ones don't become metrics.
+func method(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodHead,
+		http.MethodOptions:
+		return r.Method
+	}
+	return "OTHER"
+}
+
+// recorder remembers the status of an answer, zero before it began.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
