@@ -1,0 +1,112 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// rescueLimit bounds the expired leases that one poll moves on: each is a transaction, and every worker does it.
+	rescueLimit = 100
+	// scanBound bounds a scan for work. Both scans read an index from its beginning.
+	scanBound = 15 * time.Second
+)
+
+// drain finds work without hints: on every poll, and whenever a slot becomes free while tasks are known to wait.
+// The first poll comes at a random time, so that workers that start together do not poll together.
+func (w *Worker) drain(ctx context.Context) {
+	who := newSeat(0, false)
+	next := time.Now().Add(time.Duration(w.cfg.Rand() * float64(w.cfg.Poll)))
+	more := false
+	for {
+		if left := time.Until(next); !more || left <= 0 {
+			if !pause(ctx, left) {
+				return
+			}
+			next = time.Now().Add(w.nextPoll())
+			w.rescue(ctx)
+			more = true // look at least once
+		}
+		until, cancel := context.WithDeadline(ctx, next)
+		n, err := w.slots.take(until, who, w.cfg.Slots)
+		cancel()
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			continue
+		}
+		more = w.round(ctx, n)
+		who.hungry = more
+	}
+}
+
+// nextPoll spreads polls over half the interval on either side of it.
+func (w *Worker) nextPoll() time.Duration {
+	return w.cfg.Poll/2 + time.Duration(w.cfg.Rand()*float64(w.cfg.Poll))
+}
+
+// round fills n taken slots with due tasks and tells whether more are known to wait. It returns once every claim
+// has been decided, so that the next round does not meet the same tasks; a round that got nothing says no, and
+// the next poll looks again.
+func (w *Worker) round(ctx context.Context, n int) bool {
+	if w.calm.left() > 0 {
+		w.slots.give(n)
+		return false
+	}
+	limited, cancel := context.WithTimeout(ctx, scanBound)
+	ids, more, err := w.deps.Claims.Due(limited, w.who, n)
+	cancel()
+	if err != nil {
+		w.slots.give(n)
+		if ctx.Err() == nil {
+			w.deps.Observer.Troubled(DueFailed)
+			if w.calm.fail(w.cfg.Rand()) == 1 {
+				w.log.Warn().Err(err).Msg("due tasks cannot be read")
+			}
+		}
+		return false
+	}
+	ids = ids[:min(len(ids), n)]
+	w.slots.give(n - len(ids))
+	var decided sync.WaitGroup
+	var leased atomic.Int64
+	decided.Add(len(ids))
+	for _, id := range ids {
+		w.wg.Go(func() {
+			w.serve(w.work, id, nil, func(got bool) {
+				if got {
+					leased.Add(1)
+				}
+				decided.Done()
+			})
+		})
+	}
+	decided.Wait()
+	return more && leased.Load() > 0
+}
+
+// rescue moves expired leases on and wakes whoever waits for them.
+func (w *Worker) rescue(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, scanBound)
+	rescued, err := w.deps.Claims.Rescue(limited, w.cfg.Policy.MaxAttempts, rescueLimit)
+	cancel()
+	if err != nil && ctx.Err() == nil {
+		w.deps.Observer.Troubled(RescueFailed)
+		if w.calm.fail(w.cfg.Rand()) == 1 {
+			w.log.Warn().Err(err).Msg("expired leases cannot be moved on")
+		}
+	}
+	for _, r := range rescued {
+		w.log.Info().Stringer("event_id", r.TaskID).Stringer("workspace_id", r.WorkspaceID).Bool("failed", r.Failed).
+			Msg("expired lease moved on")
+		if r.Failed {
+			w.deps.Notifier.Notify(ctx, r.WorkspaceID, r.TaskID)
+		}
+		for _, hint := range r.Hints {
+			w.deps.Publisher.Publish(ctx, hint)
+		}
+	}
+}

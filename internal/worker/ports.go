@@ -1,0 +1,104 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/holdfast-memory/holdfast/internal/model"
+	"github.com/holdfast-memory/holdfast/internal/task"
+)
+
+// Wakeup is one delivered hint. Ack says that the row has been looked at and needs this message no more; Nak
+// asks for it again after delay; InProgress tells that its task is still being worked on.
+type Wakeup interface {
+	Hint() task.Hint
+	Ack(ctx context.Context) error
+	Nak(delay time.Duration) error
+	InProgress() error
+}
+
+// Wakeups delivers hints of one priority class. Fetch waits until the first hint or the end of ctx, and answers
+// at most n; no hint before the end of ctx is an empty answer or the context's error.
+type Wakeups interface {
+	Fetch(ctx context.Context, priority string, n int) ([]Wakeup, error)
+}
+
+// Publisher publishes wakeups after a commit. It bounds itself and never fails the caller.
+type Publisher interface {
+	Publish(ctx context.Context, hint task.Hint)
+}
+
+// Notifier wakes those who wait for an event. It bounds itself and never fails the caller.
+type Notifier interface {
+	Notify(ctx context.Context, workspace, event uuid.UUID)
+}
+
+// Beats extends leases. It should have connections of its own, so that work which uses up the pool never costs
+// a lease.
+type Beats interface {
+	Heartbeat(ctx context.Context, lease Lease, ttl time.Duration, provider string) (Beat, error)
+}
+
+// Observer counts what a worker does. Its methods return at once and are called from many goroutines.
+type Observer interface {
+	// Claimed counts a lease and where its task was found.
+	Claimed(by Source)
+	// Ended counts the end of a claim: how, the failure's class if there was one, and how long it took.
+	Ended(how End, class task.Class, took time.Duration)
+	// Called counts a provider call; class is empty when it succeeded.
+	Called(provider string, class task.Class, took time.Duration, usage model.Usage)
+	// Troubled counts something that went wrong and was got over.
+	Troubled(what Trouble)
+	// Busy tells how many tasks are in hand.
+	Busy(tasks int)
+}
+
+// Source says where a task was found.
+type Source string
+
+// The sources.
+const (
+	ByHint Source = "hint"
+	ByPoll Source = "poll"
+)
+
+// Trouble names what went wrong.
+type Trouble string
+
+// The troubles that are counted.
+const (
+	FetchFailed     Trouble = "fetch_failed"
+	ClaimFailed     Trouble = "claim_failed"
+	DueFailed       Trouble = "due_failed"
+	RescueFailed    Trouble = "rescue_failed"
+	HeartbeatFailed Trouble = "heartbeat_failed"
+	StepRepeated    Trouble = "step_repeated"
+	AckFailed       Trouble = "ack_failed"
+	ProviderUnsaved Trouble = "provider_unsaved"
+)
+
+// Deps is what a worker needs. Wakeups may be nil: the worker then only polls. Beats may be nil: heartbeats then
+// go to Claims. Observer may be nil.
+type Deps struct {
+	Claims    Claims
+	Steps     Steps
+	Providers Providers
+	Beats     Beats
+	Extractor model.Extractor
+	Embedder  model.Embedder
+	Wakeups   Wakeups
+	Publisher Publisher
+	Notifier  Notifier
+	Observer  Observer
+}
+
+// unobserved counts nothing.
+type unobserved struct{}
+
+func (unobserved) Claimed(Source)                                        {}
+func (unobserved) Ended(End, task.Class, time.Duration)                  {}
+func (unobserved) Called(string, task.Class, time.Duration, model.Usage) {}
+func (unobserved) Troubled(Trouble)                                      {}
+func (unobserved) Busy(int)                                              {}

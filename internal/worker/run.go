@@ -1,0 +1,257 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-memory/holdfast/internal/failpoint"
+	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/task"
+)
+
+const (
+	// soloCrashes is the number of crashes, this claim among them, from which a task runs alone in its process: two
+	// claims before this one ended without a word.
+	soloCrashes = 3
+	// soloDelay is for how long a second such task is given back: about one model call.
+	soloDelay = 5 * time.Second
+	// stepBound bounds one try of a fenced step. A statement that takes longer waits for something that is stuck.
+	stepBound = 15 * time.Second
+	// stepTries is how often a step is tried while its lease lasts: with the pauses between them they outlive a
+	// restart of the database, and not a lease.
+	stepTries = 5
+	// stepPause is the first pause between two tries; it doubles.
+	stepPause = 250 * time.Millisecond
+)
+
+// End says how a claim ended.
+type End string
+
+// The ends.
+const (
+	Succeeded End = "succeeded"
+	Failed    End = "failed"
+	Retried   End = "retry"
+	GivenBack End = "given_back"
+	Lost      End = "lease_lost" // somebody else has the task, or may have it soon
+	Unsaved   End = "unsaved"    // the end could not be written; the lease expires
+	Abandoned End = "abandoned"  // the time to stop was over
+)
+
+// run is one claim of a task.
+type run struct {
+	w      *Worker
+	lease  Lease
+	keeper *keeper
+	work   Work
+	log    zerolog.Logger
+}
+
+// ending is how the run ended, with the failure if there was one and what the last step set off.
+type ending struct {
+	how     End
+	to      string
+	failure *failure
+	done    Done
+	err     error
+}
+
+// giveBack asks to hand the lease back after delay, with nothing spent.
+type giveBack struct{ delay time.Duration }
+
+func (g *giveBack) Error() string { return "the lease is given back" }
+
+// run executes a claimed task to the end of its claim, and answers its message.
+func (w *Worker) run(ctx context.Context, lease Lease, sent time.Time, msg Wakeup) {
+	held, k := w.keep(ctx, lease, sent, msg)
+	defer k.release()
+	r := &run{w: w, lease: lease, keeper: k, log: w.log.With().
+		Stringer("event_id", lease.TaskID).Stringer("workspace_id", lease.WorkspaceID).Int("attempt", lease.Claim).Logger()}
+	from := task.State{Status: task.Running, Stage: lease.Stage}
+	done, err := r.execute(held)
+	end := r.conclude(held, done, err)
+	k.end()
+	if end.how == Succeeded {
+		failpoint.Hit("worker.after_settle")
+	}
+	r.announce(ctx, end.done)
+	r.answer(ctx, end, msg)
+	took := time.Since(sent)
+	w.deps.Observer.Ended(end.how, end.class(), took)
+	r.report(end, from, took)
+}
+
+// execute runs the task from the stage it is in.
+func (r *run) execute(ctx context.Context) (Done, error) {
+	leave, err := r.enter(ctx)
+	if err != nil {
+		return Done{}, err
+	}
+	defer leave()
+	var done Done
+	err = r.guarded(func() error {
+		failpoint.Hit("worker.after_claim")
+		var err error
+		switch r.lease.Stage {
+		case task.Accepted:
+			done, err = r.infer(ctx)
+		case task.Committed:
+			done, err = r.project(ctx)
+		case task.Projected:
+			err = fmt.Errorf("task of stage %s was claimed", r.lease.Stage)
+		}
+		return err
+	})
+	return done, err
+}
+
+// enter lets a task that crashed before wait until it is alone in the process, so that it can't take others
+// down with it. A second such task is given back.
+func (r *run) enter(ctx context.Context) (leave func(), err error) {
+	if r.lease.Crashes < soloCrashes {
+		return func() {}, nil
+	}
+	if !r.w.solo.CompareAndSwap(false, true) {
+		return nil, &giveBack{delay: soloDelay/2 + time.Duration(r.w.cfg.Rand()*float64(soloDelay))}
+	}
+	waiting, stop := r.untilStop(ctx)
+	defer stop()
+	if err := r.w.slots.apart(waiting); err != nil {
+		r.w.solo.Store(false)
+		return nil, r.cause(waiting)
+	}
+	return func() {
+		r.w.slots.together()
+		r.w.solo.Store(false)
+	}, nil
+}
+
+// untilStop returns a context that ends with the lease or when the worker begins to stop.
+func (r *run) untilStop(ctx context.Context) (context.Context, func()) {
+	calls, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(r.w.calls, func() { cancel(errStopping) })
+	return calls, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// cause says why a context of untilStop ended, a stop being a give-back.
+func (r *run) cause(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, errStopping) {
+		return cause
+	}
+	return &giveBack{}
+}
+
+// panicked is a panic that was caught. What it said is not kept: it may hold a caller's text.
+type panicked struct{ kind string }
+
+func (p *panicked) Error() string { return "panic of type " + p.kind }
+
+// guarded turns a panic of f into an error and logs where it came from.
+func (r *run) guarded(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			p := &panicked{kind: fmt.Sprintf("%T", v)}
+			r.log.Error().Str("panic_type", p.kind).Bytes("stack", debug.Stack()).Msg("panic")
+			err = p
+		}
+	}()
+	return f()
+}
+
+// step runs one fenced step, and again while the database fails or leaves its outcome open: the store answers
+// whether the step was done before. It isn't begun without the lease; an open outcome is resolved without it
+// too, because the fence decides. Under way it ends by the fence and its own bound, not with the lease: a
+// heartbeat that meets the end of the task must not cut off the answer that says so.
+func (r *run) step(ctx context.Context, do func(context.Context) Done) Done {
+	var done Done
+	for try := range stepTries {
+		if try > 0 {
+			r.w.deps.Observer.Troubled(StepRepeated)
+			wait := stepPause << (try - 1)
+			waiting, cancel := r.detached(ctx)
+			rested := pause(waiting, wait/2+time.Duration(r.w.cfg.Rand()*float64(wait)))
+			cancel()
+			if !rested {
+				return Done{Err: errAbandoned}
+			}
+		}
+		if err := r.keeper.held(ctx); err != nil && (r.w.work.Err() != nil || !errors.Is(done.Err, fault.ErrCommitUnknown)) {
+			return Done{Err: err}
+		}
+		detached, cancel := r.detached(ctx)
+		done = do(detached)
+		cancel()
+		if done.Err == nil || errors.Is(done.Err, fault.ErrLeaseLost) {
+			return done
+		}
+	}
+	return done
+}
+
+// detached returns a context that outlives the lease, bounded, and ends when the worker's time to stop is over.
+func (r *run) detached(ctx context.Context) (context.Context, func()) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepBound)
+	stop := context.AfterFunc(r.w.work, cancel)
+	return limited, func() {
+		stop()
+		cancel()
+	}
+}
+
+// announce tells others what a step set off. That outlives the lease: what is committed is true.
+func (r *run) announce(ctx context.Context, done Done) {
+	ctx = context.WithoutCancel(ctx)
+	if done.Ended {
+		r.w.deps.Notifier.Notify(ctx, r.lease.WorkspaceID, r.lease.TaskID)
+	}
+	for _, hint := range []*task.Hint{done.Head, done.Hint} {
+		if hint != nil {
+			r.w.deps.Publisher.Publish(ctx, *hint)
+		}
+	}
+}
+
+// answer acknowledges the message once the row says what comes next. Where it may not, because the database
+// could not be reached, the message comes again.
+func (r *run) answer(ctx context.Context, end ending, msg Wakeup) {
+	silent := end.how == Lost && errors.Is(end.err, errSilent) && !end.done.Ended
+	if silent || end.how == Unsaved || end.how == Abandoned {
+		r.w.nak(msg, nakDelay)
+		return
+	}
+	r.w.ack(ctx, msg)
+}
+
+func (e ending) class() task.Class {
+	if e.failure == nil {
+		return ""
+	}
+	return e.failure.Class
+}
+
+// report writes the one line of a claim. It holds no text of a caller or a provider.
+func (r *run) report(end ending, from task.State, took time.Duration) {
+	level := zerolog.InfoLevel
+	if end.how != Succeeded && end.how != GivenBack {
+		level = zerolog.WarnLevel
+	}
+	line := r.log.WithLevel(level).Str("from", from.String()).Str("to", end.to).Str("end", string(end.how)).Dur("took", took)
+	if f := end.failure; f != nil {
+		line = line.Str("class", string(f.Class)).Str("code", string(f.Code))
+		if f.reason != "" {
+			line = line.Str("reason", f.reason).Int("provider_status", f.status)
+		}
+	}
+	if end.err != nil {
+		line = line.Err(end.err)
+	}
+	line.Msg("claim ended")
+}
