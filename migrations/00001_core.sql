@@ -59,7 +59,7 @@ CREATE TABLE tasks (
     run_after        timestamptz NOT NULL,
     lease_token      uuid,
     lease_until      timestamptz,
-    worker           text,
+    worker_incarnation text,
     claimed_at       timestamptz,
     hint_seq         bigint NOT NULL DEFAULT 1,
     hint_at          timestamptz NOT NULL,

@@ -37,15 +37,25 @@ func (r *run) call(ctx context.Context, provider string, local bool, f func(cont
 	failed := r.classify(calls, timed, provider, err, &usage)
 	r.work.ModelTime += took
 	r.work.Usage = r.work.Usage.Plus(usage)
-	class := task.Class("")
-	if f, ok := errors.AsType[*failure](failed); ok {
-		class = f.origin
-	}
-	r.w.deps.Observer.Called(provider, class, took, usage)
+	r.w.deps.Observer.Called(provider, classOf(failed), took, usage)
 	if failed == nil {
 		r.healthy(ctx, provider)
 	}
 	return failed
+}
+
+// classOf names the end of a call for the count of calls, empty for success.
+func classOf(failed error) task.Class {
+	if f, ok := errors.AsType[*failure](failed); ok {
+		return f.origin
+	}
+	if _, ok := errors.AsType[*giveBack](failed); ok {
+		return task.Shutdown
+	}
+	if failed != nil {
+		return task.LeaseLost
+	}
+	return ""
 }
 
 // ready proves the lease right before a call that costs money, and gives it back if the provider is paused.

@@ -39,7 +39,6 @@ func (w *Worker) drain(ctx context.Context) {
 			continue
 		}
 		more = w.round(ctx, n)
-		who.hungry = more
 	}
 }
 

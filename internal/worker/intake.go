@@ -40,12 +40,13 @@ func (w *Worker) pull(ctx context.Context, class string) {
 		who = newSeat(w.cfg.Slots/2, true) // half of the slots stay for interactive hints and the poll
 	}
 	var trouble breather
+	hungry := false // the last pull found something for every slot
 	for {
 		if !pause(ctx, max(w.calm.left(), trouble.left())) {
 			return
 		}
 		limit := 1
-		if who.hungry {
+		if hungry {
 			limit = w.cfg.Slots
 		}
 		n, err := w.slots.take(ctx, who, limit)
@@ -58,7 +59,7 @@ func (w *Worker) pull(ctx context.Context, class string) {
 		}
 		began := time.Now()
 		found, err := w.fetch(ctx, class, n, wait)
-		who.hungry = len(found) >= n
+		hungry = len(found) >= n
 		w.take(ctx, found, n)
 		if err != nil {
 			if trouble.fail(w.cfg.Rand()) == 1 && ctx.Err() == nil {

@@ -84,6 +84,24 @@ func TestHints(t *testing.T) {
 		})
 	})
 
+	t.Run("IdleWorkerWithOneSlotTakesBulkSoon", func(t *testing.T) {
+		t.Parallel()
+		bubble(t, func(t *testing.T, r *rig) {
+			r.cfg.Slots = 1
+			r.begin()
+			for range 5 {
+				r.elapse(3700 * time.Millisecond)
+				m := &message{rig: r, id: r.add(nil)}
+				r.hints.bulk <- m
+				r.elapse(pullWait + lastSlotWait)
+				if m.acks != 1 {
+					t.Error("a bulk task waited for more than one pull of the other class")
+				}
+			}
+			r.end()
+		})
+	})
+
 	t.Run("TaskThatIsNotToBeHadIsAcked", func(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(t *testing.T, r *rig) {

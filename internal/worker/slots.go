@@ -24,13 +24,12 @@ type seat struct {
 	ready chan int
 	// limit is how many slots are wanted, spare how many are left for others if there are enough.
 	limit, spare int
-	// hungry tells that the seat found something for every slot last time; polite seats let it pass.
-	hungry bool
+	// polite seats let others pass.
 	polite bool
 	passed int
 }
 
-// passes is how often a polite seat lets a hungry one pass: enough to come second, too few to starve.
+// passes is how often a polite seat lets another one pass: enough to come second, too few to starve.
 const passes = 4
 
 func newSlots(total int) *slots { return &slots{total: total} }
@@ -118,11 +117,11 @@ func (s *slots) serve() {
 	}
 }
 
-// next takes the seat to be served out of the queue: the first, unless it is polite and a hungry one waits.
+// next takes the seat to be served out of the queue: the first, unless it is polite and another one waits.
 func (s *slots) next() *seat {
 	at := 0
 	if first := s.queue[0]; first.polite && first.passed < passes {
-		if i := slices.IndexFunc(s.queue, func(w *seat) bool { return w.hungry && !w.polite }); i > 0 {
+		if i := slices.IndexFunc(s.queue, func(w *seat) bool { return !w.polite }); i > 0 {
 			first.passed++
 			at = i
 		}

@@ -1,0 +1,234 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-memory/holdfast/internal/credit"
+	"github.com/holdfast-memory/holdfast/internal/failpoint"
+	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/task"
+	"github.com/holdfast-memory/holdfast/internal/write"
+)
+
+// claimKeySQL and readKeySQL are two statements under READ COMMITTED: the loser of a race waits for the winner
+// in the first and reads the winner's row in the second.
+const claimKeySQL = `
+INSERT INTO idempotency_keys (workspace_id, key_hash, fingerprint, fingerprint_version, task_id, retry)
+VALUES (@workspace, @key_hash, @fingerprint, @fingerprint_version, @task, @retry)
+ON CONFLICT (workspace_id, key_hash) DO NOTHING`
+
+const readKeySQL = `
+SELECT fingerprint, fingerprint_version, task_id
+  FROM idempotency_keys
+ WHERE workspace_id = @workspace AND key_hash = @key_hash`
+
+const readReplaySQL = `
+SELECT ` + eventStatusSQL + `, t.hint_seq, t.priority,
+       t.status = 'pending' AND t.ready AND t.run_after <= (SELECT coalesce(@now::timestamptz, clock_timestamp()))
+  FROM all_tasks t
+ WHERE t.id = @task AND t.workspace_id = @workspace`
+
+// takeLaneSQL locks the lane's row and gives the next sequence number; under its lock accepted_at grows, so that
+// time and sequence agree.
+const takeLaneSQL = `
+INSERT INTO lanes AS l (workspace_id, lane, next_seq, last_accepted_at)
+VALUES (@workspace, @lane, 2, (SELECT coalesce(@now::timestamptz, clock_timestamp())))
+ON CONFLICT (workspace_id, lane) DO UPDATE
+   SET next_seq = l.next_seq + 1,
+       last_accepted_at = greatest(excluded.last_accepted_at, l.last_accepted_at + interval '1 microsecond')`
+
+// insertTaskSQL comes after the statement that locked the lane, so that it sees whether the lane has a head.
+const insertTaskSQL = `
+WITH lane AS (
+  SELECT next_seq - 1 AS seq, last_accepted_at AS at FROM lanes WHERE workspace_id = @workspace AND lane = @lane
+), t AS (
+  INSERT INTO tasks (id, workspace_id, kind, status, stage, run_after, hint_at, user_id, agent_id, run_id, app_id,
+                     lane, lane_seq, head, priority, command, payload_format, policy, key_hash, accepted_at, updated_at)
+  SELECT @task, @workspace, @kind, 'pending', 'accepted', lane.at, lane.at, nullif(@user_id, ''), nullif(@agent_id, ''),
+         nullif(@run_id, ''), nullif(@app_id, ''), @lane, CASE WHEN @ordered THEN lane.seq END,
+         @ordered AND NOT EXISTS (SELECT FROM tasks h WHERE h.workspace_id = @workspace AND h.lane = @lane AND h.head),
+         @priority, @command, @payload_format, @policy, @key_hash, lane.at, lane.at
+    FROM lane
+  RETURNING id, workspace_id, accepted_at, ready, hint_seq
+), r AS (
+  INSERT INTO task_runs (task_id, generation, workspace_id, amount, opened_at)
+  SELECT id, 1, workspace_id, @price, accepted_at FROM t
+)
+SELECT ready, hint_seq FROM t`
+
+// holdSQL is the last statement of an acceptance, so that the account's row is locked for the shortest time.
+const holdSQL = `
+UPDATE credit_accounts SET available = available - @price, held = held + @price
+ WHERE workspace_id = @workspace AND available >= @price`
+
+const availableSQL = `SELECT available FROM credit_accounts WHERE workspace_id = @workspace`
+
+// keyRuns bounds how often a key is looked for that was retired between insert and select.
+const keyRuns = 3
+
+// Accept implements write.AcceptStore.
+func (db *DB) Accept(ctx context.Context, items []write.Acceptance) []write.Accepted {
+	answers := make([]write.Accepted, len(items))
+	for i, item := range items {
+		answers[i] = db.accept(ctx, item)
+	}
+	return answers
+}
+
+func (db *DB) accept(ctx context.Context, item write.Acceptance) write.Accepted {
+	var answer write.Accepted
+	err := db.InTx(ctx, item.WorkspaceID, func(ctx context.Context, tx *Tx) error {
+		answer = write.Accepted{TaskID: item.TaskID, Status: task.EventPending}
+		holder, err := tx.claimKey(ctx, item.WorkspaceID, item.TaskID, item.Claim, false)
+		if err != nil {
+			return err
+		}
+		if holder != nil {
+			answer.Replayed = true
+			return tx.readReplay(ctx, item.WorkspaceID, *holder, &answer)
+		}
+		return tx.insertAccepted(ctx, item, &answer)
+	})
+	failpoint.Hit("accept.committed")
+	if errors.Is(err, errInsufficient) {
+		err = db.insufficient(ctx, item.WorkspaceID, item.Price)
+	}
+	if err != nil {
+		return write.Accepted{Refused: err}
+	}
+	return answer
+}
+
+// claimKey claims the key for the task. It answers nil when the key is now the task's, and the id of the task
+// that has it when the same command was accepted before. Fault IDEMPOTENCY_CONFLICT for another command,
+// IDEMPOTENCY_IN_PROGRESS when the key's holder could not be waited for.
+func (tx *Tx) claimKey(ctx context.Context, workspace, id uuid.UUID, claim write.Claim, retry bool) (*uuid.UUID, error) {
+	args := pgx.NamedArgs{
+		"workspace": workspace, "key_hash": claim.KeyHash[:], "fingerprint": claim.Fingerprint[:],
+		"fingerprint_version": claim.FingerprintVersion, "task": id, "retry": retry,
+	}
+	for range keyRuns {
+		var claimed, found bool
+		var print []byte
+		var version int
+		var holder uuid.UUID
+		b := &batch{}
+		b.exec("claim key", claimKeySQL, args, func(rows int64) error {
+			claimed = rows == 1
+			return nil
+		})
+		b.query("read key", readKeySQL, args, func(rows pgx.Rows) error {
+			for rows.Next() {
+				found = true
+				if err := rows.Scan(&print, &version, &holder); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err := tx.send(ctx, b); err != nil {
+			if failedAt(err, "claim key") && stateOf(err) == stateLockNotAvailable {
+				return nil, fault.Wrap(fault.IdempotencyInProgress, err)
+			}
+			return nil, err
+		}
+		switch {
+		case claimed:
+			return nil, nil
+		case found && (version != claim.FingerprintVersion || !bytes.Equal(print, claim.Fingerprint[:])):
+			return nil, fault.New(fault.IdempotencyConflict)
+		case found:
+			return &holder, nil
+		}
+	}
+	return nil, fault.Wrap(fault.IdempotencyInProgress, errors.New("the key was retired again and again"))
+}
+
+// readReplay reads the present state of the task that has the key, and its hint again if it is due: the work
+// continues.
+func (tx *Tx) readReplay(ctx context.Context, workspace, holder uuid.UUID, answer *write.Accepted) error {
+	b := &batch{}
+	b.query("read replay", readReplaySQL, pgx.NamedArgs{"task": holder, "workspace": workspace, "now": tx.db.now()},
+		func(rows pgx.Rows) error {
+			if !rows.Next() {
+				return fmt.Errorf("the task of a key is missing: %w", pgx.ErrNoRows)
+			}
+			var due bool
+			hint := task.Hint{TaskID: holder, WorkspaceID: workspace}
+			if err := rows.Scan(&answer.Status, &hint.Seq, &hint.Priority, &due); err != nil {
+				return err
+			}
+			answer.TaskID = holder
+			if due {
+				answer.Hint = &hint
+			}
+			return nil
+		})
+	return tx.send(ctx, b)
+}
+
+func (tx *Tx) insertAccepted(ctx context.Context, item write.Acceptance, answer *write.Accepted) error {
+	lane := item.Scope.Lane()
+	now := tx.db.now()
+	hint := task.Hint{TaskID: item.TaskID, WorkspaceID: item.WorkspaceID, Priority: item.Priority}
+	b := &batch{}
+	b.exec("take lane", takeLaneSQL, pgx.NamedArgs{"workspace": item.WorkspaceID, "lane": lane[:], "now": now}, nil)
+	b.query("insert task", insertTaskSQL, pgx.NamedArgs{
+		"task": item.TaskID, "workspace": item.WorkspaceID, "kind": string(item.Kind), "lane": lane[:],
+		"user_id": item.Scope.UserID, "agent_id": item.Scope.AgentID, "run_id": item.Scope.RunID,
+		"app_id": item.Scope.AppID, "ordered": item.Ordered, "priority": item.Priority, "command": item.Payload,
+		"payload_format": item.Format, "policy": item.Policy, "key_hash": item.Claim.KeyHash[:], "price": item.Price,
+	}, func(rows pgx.Rows) error {
+		var ready bool
+		for rows.Next() {
+			if err := rows.Scan(&ready, &hint.Seq); err != nil {
+				return err
+			}
+		}
+		if ready {
+			answer.Hint = &hint
+		}
+		return nil
+	})
+	addHold(b, item.WorkspaceID, item.Price)
+	if err := tx.send(ctx, b); err != nil {
+		return err
+	}
+	failpoint.Hit("accept.in_tx")
+	return nil
+}
+
+// addHold puts the hold at the end of the batch; a run without a price touches no account.
+func addHold(b *batch, workspace uuid.UUID, price credit.Amount) {
+	if price == 0 {
+		return
+	}
+	b.exec("hold", holdSQL, pgx.NamedArgs{"workspace": workspace, "price": price}, func(rows int64) error {
+		if rows == 0 {
+			return errInsufficient
+		}
+		return nil
+	})
+}
+
+// insufficient makes the refusal of a hold, with what was required and what was there a moment later.
+func (db *DB) insufficient(ctx context.Context, workspace uuid.UUID, price credit.Amount) error {
+	var available int64
+	err := db.pool.QueryRow(ctx, availableSQL, pgx.NamedArgs{"workspace": workspace}).Scan(&available)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("read balance of a refused hold: %w", classify(err))
+	}
+	refusal := fault.New(fault.InsufficientCredits)
+	refusal.Details = map[string]any{"required": price, "available": available}
+	return refusal
+}
+
+// inSeconds renders a duration for an SQL interval argument.
+func inSeconds(d time.Duration) float64 { return d.Seconds() }

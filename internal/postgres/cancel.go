@@ -1,0 +1,96 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-memory/holdfast/internal/failpoint"
+	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/task"
+	"github.com/holdfast-memory/holdfast/internal/write"
+)
+
+// cancelSQL takes a task away from its worker, if it has one: the lease is gone, so that nothing the worker does
+// from now on counts.
+const cancelSQL = `
+WITH old AS (
+  SELECT id, status, worker_incarnation, claimed_at FROM tasks WHERE id = @task AND workspace_id = @workspace FOR UPDATE
+)
+UPDATE tasks AS t SET status = 'failed', head = false, lease_token = NULL, lease_until = NULL,
+       error_class = 'cancelled', error_code = 'CANCELLED',
+       completed_at = (SELECT coalesce(@now::timestamptz, clock_timestamp())),
+       updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
+  FROM old
+ WHERE t.id = old.id AND t.status IN ('pending', 'running') AND t.stage = 'accepted'
+RETURNING t.generation, t.claims, old.status = 'running', old.worker_incarnation, old.claimed_at`
+
+const cancelStateSQL = `
+SELECT status, coalesce(error_code, '') FROM all_tasks WHERE id = @task AND workspace_id = @workspace`
+
+// Cancel implements write.CancelStore.
+func (db *DB) Cancel(ctx context.Context, workspace, id uuid.UUID) (write.Ended, error) {
+	at, err := db.placeOf(ctx, id)
+	if err != nil {
+		return write.Ended{}, err
+	}
+	if at == nil || at.workspace != workspace {
+		return write.Ended{}, db.notCancelled(ctx, workspace, id)
+	}
+	var ended write.Ended
+	err = db.InTx(ctx, workspace, func(ctx context.Context, tx *Tx) error {
+		ended = write.Ended{}
+		now := tx.db.now()
+		var was *closed
+		b := &batch{}
+		addLockLane(b, workspace, at.lane)
+		b.query("cancel", cancelSQL, pgx.NamedArgs{"task": id, "workspace": workspace, "now": now}, func(rows pgx.Rows) error {
+			var err error
+			was, err = scanClosed(rows)
+			return err
+		})
+		if err := tx.send(ctx, b); err != nil {
+			return err
+		}
+		if was == nil {
+			return errNotHere
+		}
+		failpoint.Hit("cancel.in_tx")
+		b = &batch{}
+		addClosing(b, id, *at, *was, endedFailed, task.Cancelled, now, func(h task.Hint) { ended.Hint = &h })
+		return tx.send(ctx, b)
+	})
+	if errors.Is(err, errNotHere) {
+		return write.Ended{}, db.notCancelled(ctx, workspace, id)
+	}
+	return ended, err
+}
+
+// notCancelled explains why there was nothing to cancel: nil when it had been cancelled before.
+func (db *DB) notCancelled(ctx context.Context, workspace, id uuid.UUID) error {
+	var status task.Status
+	var code task.ErrorCode
+	found := false
+	err := db.alone(ctx, "state of cancelled", cancelStateSQL, pgx.NamedArgs{"task": id, "workspace": workspace},
+		func(rows pgx.Rows) error {
+			for rows.Next() {
+				found = true
+				if err := rows.Scan(&status, &code); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return fault.New(fault.EventNotFound)
+	case status == task.Failed && code == task.CodeCancelled:
+		return nil
+	default:
+		return fault.New(fault.NotCancellable)
+	}
+}

@@ -1,0 +1,215 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-memory/holdfast/internal/failpoint"
+	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/memory"
+	"github.com/holdfast-memory/holdfast/internal/task"
+	"github.com/holdfast-memory/holdfast/internal/worker"
+)
+
+// leaseColumnsSQL is what a lease knows of its task t.
+const leaseColumnsSQL = `t.id, t.workspace_id, t.kind, t.stage, t.generation, t.claims, t.crashes, t.spent, t.user_id,
+       t.agent_id, t.run_id, t.app_id, t.lane, t.lane_seq, t.command, t.payload_format, t.policy, t.accepted_at,
+       t.claimed_at`
+
+// claimSQL is addressed by primary key. It locks the row first, so that the crash of an expired lease can be
+// written from what it was; the update then takes it if it may be had. The claim is counted before any work. A
+// row that already has the token is the same claim, whose answer was lost: it counts nothing more.
+const claimSQL = `
+WITH clock AS (
+  SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
+), old AS (
+  SELECT ` + leaseColumnsSQL + `, t.status, t.worker_incarnation, t.lease_token
+    FROM tasks t WHERE t.id = @task FOR UPDATE %s
+), t AS (
+  UPDATE tasks AS t
+     SET status = 'running', lease_token = @token, lease_until = clock.at + make_interval(secs => @ttl),
+         worker_incarnation = @worker, claimed_at = clock.at, claims = t.claims + 1, starts = t.starts + 1,
+         crashes = t.crashes + 1, started_at = coalesce(t.started_at, clock.at), updated_at = clock.at
+    FROM old, clock
+   WHERE t.id = old.id AND t.ready AND t.kind = ANY(@kinds) AND t.payload_format <= @payload_format
+     AND (t.status = 'pending' AND t.run_after <= clock.at OR t.status = 'running' AND t.lease_until <= clock.at)
+     AND (t.stage <> 'accepted' OR t.crashes < @max_attempts)
+     AND NOT EXISTS (SELECT FROM provider_pauses p WHERE p.paused_until > clock.at
+                        AND p.provider = CASE t.stage WHEN 'accepted' THEN @extractor ELSE @embedder END)
+     AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = t.workspace_id AND w.suspended_at IS NOT NULL)
+     AND old.lease_token IS DISTINCT FROM @token
+  RETURNING ` + leaseColumnsSQL + `
+), crashed AS (
+  INSERT INTO task_attempts (task_id, claim, workspace_id, generation, worker, claimed_at, ended_at, ending, class)
+  SELECT t.id, old.claims, t.workspace_id, old.generation, old.worker_incarnation, old.claimed_at, t.claimed_at,
+         'crashed', 'crash'
+    FROM t JOIN old ON old.status = 'running'
+), mine AS (
+  SELECT ` + leaseColumnsSQL + ` FROM t
+  UNION ALL
+  SELECT ` + leaseColumnsSQL + ` FROM old t WHERE t.status = 'running' AND t.lease_token = @token
+)
+SELECT m.id, m.workspace_id, m.kind, m.stage, m.generation, m.claims, m.crashes, m.spent, coalesce(m.user_id, ''),
+       coalesce(m.agent_id, ''), coalesce(m.run_id, ''), coalesce(m.app_id, ''), m.lane, m.lane_seq IS NOT NULL,
+       m.command, m.payload_format, m.policy, m.accepted_at, m.claimed_at,
+       coalesce((SELECT max(p.in_a_row) FROM provider_pauses p WHERE p.provider IN (@extractor, @embedder)), 0)
+  FROM mine m`
+
+// Claim implements worker.Claims.
+func (db *DB) Claim(ctx context.Context, who worker.Claimant, asks []worker.ClaimAsk, skipLocked bool) []worker.Claimed {
+	answers := make([]worker.Claimed, len(asks))
+	for i, ask := range asks {
+		answers[i] = db.claim(ctx, who, ask, skipLocked)
+	}
+	return answers
+}
+
+func (db *DB) claim(ctx context.Context, who worker.Claimant, ask worker.ClaimAsk, skipLocked bool) worker.Claimed {
+	waiting := ""
+	if skipLocked {
+		waiting = "SKIP LOCKED"
+	}
+	args := pgx.NamedArgs{
+		"now": db.now(), "task": ask.TaskID, "token": ask.Token, "ttl": inSeconds(who.TTL), "worker": who.Worker,
+		"kinds": kindNames(who.Kinds), "payload_format": who.Format, "max_attempts": who.MaxAttempts, "extractor": who.Extractor,
+		"embedder": who.Embedder,
+	}
+	var lease *worker.Lease
+	read := func(rows pgx.Rows) error {
+		var err error
+		lease, err = scanLease(rows, who.Worker, ask.Token)
+		return err
+	}
+	err := db.alone(ctx, "claim", fmt.Sprintf(claimSQL, waiting), args, read)
+	if errors.Is(err, fault.ErrCommitUnknown) {
+		err = db.alone(ctx, "claim again", fmt.Sprintf(claimSQL, waiting), args, read)
+	}
+	failpoint.Hit("claim.committed")
+	return worker.Claimed{Lease: lease, Err: err}
+}
+
+func kindNames(kinds []task.Kind) []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = string(k)
+	}
+	return names
+}
+
+func scanLease(rows pgx.Rows, name string, token uuid.UUID) (*worker.Lease, error) {
+	var found *worker.Lease
+	for rows.Next() {
+		l := worker.Lease{Token: token, Worker: name}
+		var spent, lane []byte
+		err := rows.Scan(&l.TaskID, &l.WorkspaceID, &l.Kind, &l.Stage, &l.Generation, &l.Claim, &l.Crashes, &spent,
+			&l.Scope.UserID, &l.Scope.AgentID, &l.Scope.RunID, &l.Scope.AppID, &lane, &l.Ordered, &l.Payload, &l.Format,
+			&l.Policy, &l.AcceptedAt, &l.ClaimedAt, &l.Troubled)
+		if err != nil {
+			return nil, fmt.Errorf("scan lease: %w", err)
+		}
+		if err := json.Unmarshal(spent, &l.Spent); err != nil {
+			return nil, fmt.Errorf("read spent budgets: %w", err)
+		}
+		if len(lane) != len(l.Lane) {
+			return nil, fmt.Errorf("task %s has no lane", l.TaskID)
+		}
+		l.Lane = memory.Lane(lane)
+		found = &l
+	}
+	return found, nil
+}
+
+// heartbeatSQL touches no indexed column, so that it stays a HOT update. An expired lease that nobody took over
+// is still its holder's: it may be extended.
+const heartbeatSQL = `
+WITH clock AS (
+  SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
+), t AS (
+  UPDATE tasks SET lease_until = clock.at + make_interval(secs => @ttl)
+    FROM clock
+   WHERE id = @task AND status = 'running' AND lease_token = @token
+  RETURNING id
+)
+SELECT coalesce((SELECT extract(epoch FROM p.paused_until - clock.at)::float8
+                   FROM provider_pauses p WHERE p.provider = @provider AND p.paused_until > clock.at), 0)
+  FROM t, clock`
+
+// Heartbeat implements worker.Claims.
+func (db *DB) Heartbeat(ctx context.Context, l worker.Lease, ttl time.Duration, provider string) (worker.Beat, error) {
+	beat := worker.Beat{}
+	held := false
+	err := db.alone(ctx, "heartbeat", heartbeatSQL, pgx.NamedArgs{
+		"now": db.now(), "task": l.TaskID, "token": l.Token, "ttl": inSeconds(ttl), "provider": provider,
+	}, func(rows pgx.Rows) error {
+		for rows.Next() {
+			held = true
+			var seconds float64
+			if err := rows.Scan(&seconds); err != nil {
+				return err
+			}
+			beat.PausedFor = time.Duration(seconds * float64(time.Second))
+		}
+		return nil
+	})
+	if err == nil && !held {
+		return beat, fault.ErrLeaseLost
+	}
+	return beat, err
+}
+
+// unprojectedSQL reads live records, never the plan: a record that is gone or newer counts as projected.
+const unprojectedSQL = `
+SELECT m.id, m.version, m.text
+  FROM task_results r
+  JOIN memories m ON m.id = r.record_id AND m.workspace_id = r.workspace_id
+ WHERE r.task_id = @task AND r.workspace_id = @workspace AND r.event IN ('ADD', 'UPDATE') AND m.deleted_at IS NULL
+   AND NOT EXISTS (SELECT FROM memory_vectors v
+                    WHERE v.memory_id = m.id AND v.model = @model AND v.version >= m.version)
+ ORDER BY r.ordinal`
+
+// Unprojected implements worker.Steps.
+func (db *DB) Unprojected(ctx context.Context, l worker.Lease, vectorModel string) ([]worker.LiveRecord, error) {
+	var live []worker.LiveRecord
+	err := db.alone(ctx, "unprojected", unprojectedSQL, pgx.NamedArgs{
+		"task": l.TaskID, "workspace": l.WorkspaceID, "model": vectorModel,
+	}, func(rows pgx.Rows) error {
+		var err error
+		live, err = pgx.CollectRows(rows, pgx.RowToStructByPos[worker.LiveRecord])
+		return err
+	})
+	return live, err
+}
+
+// states of a task that a fenced write did not find as expected.
+const whereSQL = `SELECT status, stage, coalesce(lease_token = @token, false) FROM all_tasks WHERE id = @task`
+
+// moved tells what became of a step that touched nothing: it was done before under the same lease, or the lease
+// is lost. Done means that the step's effects are there.
+func (db *DB) moved(ctx context.Context, l worker.Lease) worker.Done {
+	var status task.Status
+	var stage task.Stage
+	var mine bool
+	err := db.alone(ctx, "where is it", whereSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token},
+		func(rows pgx.Rows) error {
+			for rows.Next() {
+				if err := rows.Scan(&status, &stage, &mine); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	switch {
+	case err != nil:
+		return worker.Done{Err: err}
+	case mine && status == task.Running && stage != l.Stage:
+		return worker.Done{}
+	default:
+		return worker.Done{Err: fault.ErrLeaseLost, Ended: status.Terminal()}
+	}
+}

@@ -1,0 +1,155 @@
+package postgres
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-memory/holdfast/internal/access"
+	"github.com/holdfast-memory/holdfast/internal/fault"
+)
+
+// ErrNoKey says that the workspace has no key of that id.
+const ErrNoKey verdict = "no such API key"
+
+// maxKeys bounds the list of one workspace's keys.
+const maxKeys = 1_000
+
+// KeyInfo is what may be shown of a key. Its secret is not kept.
+type KeyInfo struct {
+	ID          string
+	Name        string
+	Permissions []access.Permission
+	CreatedAt   time.Time
+	ExpiresAt   *time.Time
+	RevokedAt   *time.Time
+}
+
+const createKeySQL = `
+INSERT INTO api_keys (id, workspace_id, name, secret_hash, scopes, created_at, expires_at)
+SELECT @key, w.id, @name, @secret_hash, @scopes, (SELECT coalesce(@now::timestamptz, clock_timestamp())), @expires_at
+  FROM workspaces w WHERE w.id = @workspace
+RETURNING id`
+
+// CreateKey makes a key of the workspace and returns it in clear, the only time that it can be seen. A nil
+// expiry never comes. Faults INVALID_REQUEST; ErrNoWorkspace.
+func (db *DB) CreateKey(ctx context.Context, workspace uuid.UUID, name string, permissions []access.Permission, expires *time.Time) (access.Key, error) {
+	if utf8.RuneCountInString(name) > maxName || name != "" && checkName(name) != nil {
+		return access.Key{}, fault.At(fault.InvalidRequest, "/name", "at most 100 visible characters")
+	}
+	scopes := make([]string, len(permissions))
+	for i, p := range permissions {
+		if _, ok := access.ParsePermission(string(p)); !ok {
+			return access.Key{}, fault.At(fault.InvalidRequest, "/permissions", "known permissions")
+		}
+		scopes[i] = string(p)
+	}
+	if len(scopes) == 0 {
+		return access.Key{}, fault.At(fault.InvalidRequest, "/permissions", "at least one permission")
+	}
+	key, err := access.NewKey()
+	if err != nil {
+		return access.Key{}, fmt.Errorf("create key: %w", err)
+	}
+	hash := key.SecretHash()
+	made := false
+	err = db.alone(ctx, "create key", createKeySQL, pgx.NamedArgs{
+		"key": key.ID(), "workspace": workspace, "name": name, "secret_hash": hash[:], "scopes": scopes,
+		"now": db.now(), "expires_at": expires,
+	}, func(rows pgx.Rows) error {
+		made = rows.Next()
+		return nil
+	})
+	if err != nil {
+		return access.Key{}, err
+	}
+	if !made {
+		return access.Key{}, fmt.Errorf("create key: %w", ErrNoWorkspace)
+	}
+	return key, nil
+}
+
+const keysSQL = `
+SELECT id, name, scopes, created_at, expires_at, revoked_at
+  FROM api_keys WHERE workspace_id = @workspace
+ ORDER BY created_at, id
+ LIMIT @limit`
+
+// ListKeys answers the workspace's keys, oldest first, revoked ones too.
+func (db *DB) ListKeys(ctx context.Context, workspace uuid.UUID) ([]KeyInfo, error) {
+	var keys []KeyInfo
+	args := pgx.NamedArgs{"workspace": workspace, "limit": maxKeys}
+	err := db.read(ctx, "read keys", keysSQL, args, func(rows pgx.Rows) (err error) {
+		keys, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (k KeyInfo, err error) {
+			err = row.Scan(&k.ID, &k.Name, &k.Permissions, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt)
+			k.CreatedAt = k.CreatedAt.UTC()
+			inUTC(k.ExpiresAt, k.RevokedAt)
+			return k, err
+		})
+		return err
+	})
+	return keys, err
+}
+
+const revokeKeySQL = `
+UPDATE api_keys SET revoked_at = coalesce(revoked_at, (SELECT coalesce(@now::timestamptz, clock_timestamp())))
+ WHERE id = @key AND workspace_id = @workspace
+RETURNING id`
+
+// RevokeKey ends the workspace's key for good; the next request with it is refused. Doing it twice changes
+// nothing. ErrNoKey for an id that the workspace doesn't have.
+func (db *DB) RevokeKey(ctx context.Context, workspace uuid.UUID, id string) error {
+	found := false
+	args := pgx.NamedArgs{"key": id, "workspace": workspace, "now": db.now()}
+	err := db.alone(ctx, "revoke key", revokeKeySQL, args, func(rows pgx.Rows) error {
+		found = rows.Next()
+		return nil
+	})
+	if err == nil && !found {
+		return fmt.Errorf("revoke key: %w", ErrNoKey)
+	}
+	return err
+}
+
+const authenticateSQL = `
+SELECT k.secret_hash, k.scopes, k.revoked_at IS NOT NULL,
+       coalesce(k.expires_at <= (SELECT coalesce(@now::timestamptz, clock_timestamp())), false),
+       w.id, w.metered, w.suspended_at IS NOT NULL, w.fingerprint_key
+  FROM api_keys k
+  JOIN workspaces w ON w.id = k.workspace_id
+ WHERE k.id = @key`
+
+// Authenticate answers who the key stands for, as of now: nothing is remembered from one call to the next.
+// Faults: INVALID_API_KEY for an unknown, wrong or revoked key, API_KEY_EXPIRED by the database's clock.
+func (db *DB) Authenticate(ctx context.Context, key access.Key) (access.Caller, error) {
+	var stored []byte
+	var revoked, expired bool
+	caller := access.Caller{KeyID: key.ID()}
+	args := pgx.NamedArgs{"key": key.ID(), "now": db.now()}
+	err := db.read(ctx, "authenticate", authenticateSQL, args, func(rows pgx.Rows) error {
+		for rows.Next() {
+			w := &caller.Workspace
+			if err := rows.Scan(&stored, &caller.Permissions, &revoked, &expired, &w.ID, &w.Metered, &w.Suspended,
+				&w.FingerprintKey); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return access.Caller{}, err
+	}
+	hash := key.SecretHash()
+	switch {
+	case subtle.ConstantTimeCompare(stored, hash[:]) != 1, revoked:
+		return access.Caller{}, fault.New(fault.InvalidAPIKey)
+	case expired:
+		return access.Caller{}, fault.New(fault.APIKeyExpired)
+	}
+	return caller, nil
+}

@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Config says how to reach the database. URL is required.
+type Config struct {
+	URL string
+	// MaxConns is the size of the pool; more than 16 buy nothing on one machine (PERFORMANCE.md).
+	MaxConns int32
+	// LockTimeout bounds every wait for a row or a key inside a transaction.
+	LockTimeout time.Duration
+	// StatementTimeout bounds every statement.
+	StatementTimeout time.Duration
+	// TransactionPooler is set behind PgBouncer in transaction mode: no prepared statements.
+	TransactionPooler bool
+	// Now replaces the database's clock in tests; nil leaves it alone.
+	Now func() *time.Time
+}
+
+// DB is the store. It is safe for concurrent use.
+type DB struct {
+	pool        *pgxpool.Pool
+	lockTimeout string
+	stmtTimeout string
+	aloneBound  time.Duration
+	now         func() *time.Time
+}
+
+// Open connects a pool and checks that the database answers.
+func Open(ctx context.Context, cfg Config) (*DB, error) {
+	if cfg.URL == "" {
+		return nil, errors.New("postgres: a database URL is required")
+	}
+	if cfg.MaxConns == 0 {
+		cfg.MaxConns = 16
+	}
+	if cfg.LockTimeout == 0 {
+		cfg.LockTimeout = 3 * time.Second
+	}
+	if cfg.StatementTimeout == 0 {
+		cfg.StatementTimeout = 10 * time.Second
+	}
+	if cfg.LockTimeout < time.Millisecond || cfg.StatementTimeout < cfg.LockTimeout {
+		return nil, errors.New("postgres: the statement timeout must not be below the lock timeout")
+	}
+	pc, err := poolConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return nil, fmt.Errorf("open pool: %w", errUnparsed(err))
+	}
+	db := &DB{
+		pool: pool, now: cfg.Now, aloneBound: cfg.StatementTimeout,
+		lockTimeout: fmt.Sprintf("%dms", cfg.LockTimeout.Milliseconds()),
+		stmtTimeout: fmt.Sprintf("%dms", cfg.StatementTimeout.Milliseconds()),
+	}
+	if db.now == nil {
+		db.now = func() *time.Time { return nil }
+	}
+	if err := db.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+func poolConfig(cfg Config) (*pgxpool.Config, error) {
+	pc, err := pgxpool.ParseConfig(cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("read database URL: %w", errUnparsed(err))
+	}
+	pc.MaxConns = cfg.MaxConns
+	pc.MaxConnIdleTime = 5 * time.Minute
+	pc.HealthCheckPeriod = 15 * time.Second
+	pc.ConnConfig.ConnectTimeout = 5 * time.Second
+	if cfg.TransactionPooler {
+		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	// A cancelled request cancels its statement at the server and keeps the connection; if the server doesn't
+	// answer within the second the connection is given up.
+	pc.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, CancelRequestDelay: 0, DeadlineDelay: time.Second}
+	}
+	return pc, nil
+}
+
+// errUnparsed drops the text of a connection error: it can quote the URL with its password.
+func errUnparsed(err error) error {
+	if _, ok := errors.AsType[*pgconn.ParseConfigError](err); ok {
+		return errors.New("the database URL cannot be read")
+	}
+	return err
+}
+
+// Ping checks that the database answers.
+func (db *DB) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // as long as a connection may take
+	defer cancel()
+	if err := db.pool.Ping(ctx); err != nil {
+		return fmt.Errorf("ping database: %w", classify(err))
+	}
+	return nil
+}
+
+// Close waits for borrowed connections and closes the pool.
+func (db *DB) Close() { db.pool.Close() }

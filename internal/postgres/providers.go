@@ -1,0 +1,60 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-memory/holdfast/internal/task"
+)
+
+// pauseSQL never shortens a pause.
+const pauseSQL = `
+INSERT INTO provider_pauses AS p (provider, paused_until, class, updated_at)
+VALUES (@provider, (SELECT coalesce(@now::timestamptz, clock_timestamp())) + make_interval(secs => @seconds), @class,
+        (SELECT coalesce(@now::timestamptz, clock_timestamp())))
+ON CONFLICT (provider) DO UPDATE
+   SET paused_until = greatest(p.paused_until, excluded.paused_until), class = excluded.class,
+       updated_at = excluded.updated_at`
+
+const outageSQL = `
+INSERT INTO provider_pauses AS p (provider, paused_until, class, in_a_row, updated_at)
+VALUES (@provider, (SELECT coalesce(@now::timestamptz, clock_timestamp())), @class, 1,
+        (SELECT coalesce(@now::timestamptz, clock_timestamp())))
+ON CONFLICT (provider) DO UPDATE
+   SET in_a_row = p.in_a_row + 1, class = excluded.class, updated_at = excluded.updated_at
+RETURNING in_a_row`
+
+const healthySQL = `UPDATE provider_pauses SET in_a_row = 0 WHERE provider = @provider AND in_a_row > 0`
+
+// Pause implements worker.Providers.
+func (db *DB) Pause(ctx context.Context, provider string, class task.Class, d time.Duration) error {
+	return db.alone(ctx, "pause provider", pauseSQL, pgx.NamedArgs{
+		"provider": provider, "class": string(class), "seconds": inSeconds(d), "now": db.now(),
+	}, noRows)
+}
+
+// Outage implements worker.Providers.
+func (db *DB) Outage(ctx context.Context, provider string, class task.Class) (int, error) {
+	var inARow int
+	err := db.alone(ctx, "count outage", outageSQL, pgx.NamedArgs{
+		"provider": provider, "class": string(class), "now": db.now(),
+	}, func(rows pgx.Rows) error {
+		var err error
+		inARow, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
+		return err
+	})
+	return inARow, err
+}
+
+// Healthy implements worker.Providers.
+func (db *DB) Healthy(ctx context.Context, provider string) error {
+	return db.alone(ctx, "provider is healthy", healthySQL, pgx.NamedArgs{"provider": provider}, noRows)
+}
+
+func noRows(rows pgx.Rows) error {
+	for rows.Next() { // a statement without RETURNING has none; draining hears its error
+	}
+	return nil
+}

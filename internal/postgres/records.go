@@ -1,0 +1,206 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-memory/holdfast/internal/memory"
+	"github.com/holdfast-memory/holdfast/internal/model"
+	"github.com/holdfast-memory/holdfast/internal/worker"
+)
+
+// repeatsSQL looks up live, unexpired records of the lane with the same content. Under the lane's lock it sees
+// every record that a repeat could repeat.
+const repeatsSQL = `
+SELECT DISTINCT ON (content_key) content_key, id
+  FROM memories
+ WHERE workspace_id = @workspace AND lane = @lane AND content_key = ANY(@keys::bytea[]) AND deleted_at IS NULL
+   AND valid_to IS NULL
+   AND (expires_at IS NULL OR expires_at > (SELECT coalesce(@now::timestamptz, clock_timestamp())))
+ ORDER BY content_key, accepted_at, id`
+
+// insertRecordsSQL writes records with their first history row and their terms.
+const insertRecordsSQL = `
+WITH r AS (
+  SELECT * FROM unnest(@ids::uuid[], @ordinals::int[], @texts::text[], @types::text[], @roles::text[],
+                       @keys::bytea[], @metadata::text[], @event_dates::timestamptz[], @history::uuid[],
+                       @terms::text[], @counts::text[], @lengths::int[])
+           AS r (id, ordinal, text, type, role, content_key, metadata, event_date, history_id, terms, counts, length)
+), clock AS (
+  SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at,
+         coalesce(@accepted_at::timestamptz,
+                  (SELECT last_accepted_at FROM lanes WHERE workspace_id = @workspace AND lane = @lane)) AS accepted_at
+), m AS (
+  INSERT INTO memories (id, workspace_id, task_id, user_id, agent_id, run_id, app_id, lane, text, type, role,
+                        content_key, metadata, event_date, accepted_at, said_at, valid_from, created_at, updated_at)
+  SELECT r.id, @workspace, @task, nullif(@user_id, ''), nullif(@agent_id, ''), nullif(@run_id, ''), nullif(@app_id, ''),
+         @lane, r.text, nullif(r.type, ''), nullif(r.role, ''), r.content_key, r.metadata::json, r.event_date,
+         clock.accepted_at, clock.accepted_at, clock.accepted_at, clock.at, clock.at
+    FROM r, clock
+), h AS (
+  INSERT INTO memory_history (id, workspace_id, memory_id, task_id, ordinal, event, version, old_text, new_text, at)
+  SELECT r.history_id, @workspace, r.id, @task, r.ordinal, 'ADD', 1, NULL, r.text, clock.at FROM r, clock
+)
+INSERT INTO memory_terms (memory_id, workspace_id, version, terms, counts, length)
+SELECT r.id, @workspace, 1, string_to_array(r.terms, ' '), string_to_array(r.counts, ' ')::smallint[], r.length FROM r`
+
+// vectorsSQL writes vectors from the live records, only where a record still has the version that was projected,
+// and never over a newer vector. Reading FOR SHARE holds off an edit until the vectors are committed.
+const vectorsSQL = `
+INSERT INTO memory_vectors AS v (memory_id, workspace_id, version, model, vector, skipped, made_at)
+SELECT m.id, m.workspace_id, m.version, @model, p.vector, p.vector IS NULL,
+       (SELECT coalesce(@now::timestamptz, clock_timestamp()))
+  FROM unnest(@ids::uuid[], @versions::int[], @vectors::bytea[]) AS p (id, version, vector)
+  JOIN (SELECT id, workspace_id, version FROM memories
+         WHERE id = ANY(@ids::uuid[]) AND workspace_id = @workspace AND deleted_at IS NULL
+         ORDER BY id FOR SHARE) m
+    ON m.id = p.id AND m.version = p.version
+ON CONFLICT (memory_id) DO UPDATE
+   SET version = excluded.version, model = excluded.model, vector = excluded.vector, skipped = excluded.skipped,
+       made_at = excluded.made_at
+ WHERE v.version <= excluded.version`
+
+// recordOwner is what all records of one command have in common. Without acceptedAt the command is being
+// accepted in the same transaction and its lane's row knows the time.
+type recordOwner struct {
+	task       uuid.UUID
+	workspace  uuid.UUID
+	scope      memory.Scope
+	lane       memory.Lane
+	acceptedAt *time.Time
+}
+
+// addRepeats looks for repeats of the plan's inferred facts.
+func addRepeats(b *batch, l worker.Lease, plan memory.Plan, now *time.Time, found *map[memory.ContentKey]uuid.UUID) {
+	keys := make([][]byte, 0, len(plan.Records))
+	for _, r := range plan.Records {
+		if !r.Verbatim {
+			key := memory.KeyOf(r.Text)
+			keys = append(keys, key[:])
+		}
+	}
+	*found = make(map[memory.ContentKey]uuid.UUID, len(keys))
+	if len(keys) == 0 {
+		return
+	}
+	b.query("repeats", repeatsSQL, pgx.NamedArgs{
+		"workspace": l.WorkspaceID, "lane": l.Lane[:], "keys": keys, "now": now,
+	}, func(rows pgx.Rows) error {
+		clear(*found)
+		for rows.Next() {
+			var key []byte
+			var id uuid.UUID
+			if err := rows.Scan(&key, &id); err != nil {
+				return err
+			}
+			if len(key) != len(memory.ContentKey{}) {
+				return fmt.Errorf("content key of %d bytes", len(key))
+			}
+			(*found)[memory.ContentKey(key)] = id
+		}
+		return nil
+	})
+}
+
+func addRecords(b *batch, owner recordOwner, added []planned, now *time.Time) {
+	n := len(added)
+	if n == 0 {
+		return
+	}
+	ids, history := make([]uuid.UUID, n), make([]uuid.UUID, n)
+	ordinals, lengths := make([]int32, n), make([]int32, n)
+	texts, types, roles := make([]string, n), make([]string, n), make([]string, n)
+	keys := make([][]byte, n)
+	metadata := make([]*string, n)
+	dates := make([]*time.Time, n)
+	terms, counts := make([]string, n), make([]string, n)
+	for i, r := range added {
+		key := memory.KeyOf(r.Text)
+		ids[i], history[i], keys[i] = r.ID, memory.HistoryID(owner.task, r.ordinal), key[:]
+		ordinals[i] = int32(r.ordinal) // #nosec G115 -- at most 500
+		texts[i], types[i], roles[i], dates[i] = r.Text, string(r.Type), r.Role, r.EventDate
+		if r.Metadata != nil {
+			text := string(r.Metadata)
+			metadata[i] = &text
+		}
+		words := memory.TermsOf(r.Text)
+		terms[i], counts[i] = strings.Join(words.Terms, " "), joinCounts(words.Counts)
+		lengths[i] = int32(words.Length) // #nosec G115 -- bounded by the size of a body
+	}
+	b.exec("insert records", insertRecordsSQL, pgx.NamedArgs{
+		"ids": ids, "ordinals": ordinals, "texts": texts, "types": types, "roles": roles, "keys": keys,
+		"metadata": metadata, "event_dates": dates, "history": history, "terms": terms, "counts": counts,
+		"lengths": lengths, "workspace": owner.workspace, "task": owner.task, "user_id": owner.scope.UserID,
+		"agent_id": owner.scope.AgentID, "run_id": owner.scope.RunID, "app_id": owner.scope.AppID,
+		"lane": owner.lane[:], "accepted_at": owner.acceptedAt, "now": now,
+	}, nil)
+}
+
+func joinCounts(counts []int16) string {
+	var text strings.Builder
+	for i, c := range counts {
+		if i > 0 {
+			text.WriteByte(' ')
+		}
+		fmt.Fprintf(&text, "%d", c)
+	}
+	return text.String()
+}
+
+// vectorsOf pairs the records that were added with their vectors by their place in the plan.
+func vectorsOf(added []planned, item worker.Commit) []worker.Projection {
+	projected := make([]worker.Projection, 0, len(added))
+	for _, r := range added {
+		var v model.Vector
+		if r.ordinal < len(item.Vectors) {
+			v = item.Vectors[r.ordinal]
+		}
+		projected = append(projected, worker.Projection{RecordID: r.ID, Version: 1, Vector: v})
+	}
+	return projected
+}
+
+func addVectors(b *batch, workspace uuid.UUID, vectorModel string, projected []worker.Projection, now *time.Time) {
+	if len(projected) == 0 {
+		return
+	}
+	ids := make([]uuid.UUID, len(projected))
+	versions := make([]int32, len(projected))
+	vectors := make([][]byte, len(projected))
+	for i, p := range projected {
+		ids[i], versions[i], vectors[i] = p.RecordID, int32(p.Version), encodeVector(p.Vector) // #nosec G115 -- small
+	}
+	b.exec("vectors", vectorsSQL, pgx.NamedArgs{
+		"ids": ids, "versions": versions, "vectors": vectors, "model": vectorModel, "workspace": workspace, "now": now,
+	}, nil)
+}
+
+// encodeVector stores a vector as little-endian float32, nil for none.
+func encodeVector(v model.Vector) []byte {
+	if v == nil {
+		return nil
+	}
+	body := make([]byte, 0, 4*len(v))
+	for _, x := range v {
+		body = binary.LittleEndian.AppendUint32(body, math.Float32bits(x))
+	}
+	return body
+}
+
+// decodeVector reads what encodeVector wrote.
+func decodeVector(body []byte) (model.Vector, error) {
+	if len(body)%4 != 0 {
+		return nil, fmt.Errorf("a vector of %d bytes", len(body))
+	}
+	v := make(model.Vector, 0, len(body)/4)
+	for i := 0; i < len(body); i += 4 {
+		v = append(v, math.Float32frombits(binary.LittleEndian.Uint32(body[i:])))
+	}
+	return v, nil
+}

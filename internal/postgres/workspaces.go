@@ -1,0 +1,172 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-memory/holdfast/internal/fault"
+)
+
+const (
+	// ErrNoWorkspace says that there is no such workspace. Only operators meet it: a caller's workspace comes
+	// from its key.
+	ErrNoWorkspace verdict = "no such workspace"
+	// ErrWorkspaceExists says that the name is taken.
+	ErrWorkspaceExists verdict = "a workspace of this name exists"
+)
+
+const (
+	// maxName is what fits a line of a terminal.
+	maxName = 100
+	// maxWorkspaces bounds an operator's list.
+	maxWorkspaces = 10_000
+	// workspacePrefix begins an id as it is shown.
+	workspacePrefix = "ws_"
+
+	fingerprintKeySize = 32
+)
+
+// Workspace is one as its operator sees it, with what its account has.
+type Workspace struct {
+	ID          uuid.UUID
+	Name        string
+	Metered     bool
+	SuspendedAt *time.Time
+	CreatedAt   time.Time
+	Available   int64
+	Held        int64
+}
+
+const createWorkspaceSQL = `
+INSERT INTO workspaces (id, name, metered, fingerprint_key, created_at)
+VALUES (@workspace, @name, @metered, @fingerprint_key, (SELECT coalesce(@now::timestamptz, clock_timestamp())))
+ON CONFLICT (name) DO NOTHING`
+
+const createAccountSQL = `INSERT INTO credit_accounts (workspace_id) VALUES (@workspace)`
+
+// CreateWorkspace makes a workspace with an empty account and a fingerprint key of its own. The name has 1 to
+// 100 visible characters. ErrWorkspaceExists if it is taken, a fault INVALID_REQUEST if it is no name.
+func (db *DB) CreateWorkspace(ctx context.Context, name string, metered bool) (Workspace, error) {
+	if err := checkName(name); err != nil {
+		return Workspace{}, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return Workspace{}, fmt.Errorf("make workspace id: %w", err)
+	}
+	secret := make([]byte, fingerprintKeySize)
+	if _, err := rand.Read(secret); err != nil {
+		return Workspace{}, fmt.Errorf("make fingerprint key: %w", err)
+	}
+	err = db.InTx(ctx, id, func(ctx context.Context, tx *Tx) error {
+		b := &batch{}
+		b.exec("create workspace", createWorkspaceSQL, pgx.NamedArgs{
+			"workspace": id, "name": name, "metered": metered, "fingerprint_key": secret, "now": tx.db.now(),
+		}, func(rows int64) error {
+			if rows == 0 {
+				return ErrWorkspaceExists
+			}
+			return nil
+		})
+		b.exec("create account", createAccountSQL, pgx.NamedArgs{"workspace": id}, nil)
+		return tx.send(ctx, b)
+	})
+	if err != nil {
+		return Workspace{}, fmt.Errorf("create workspace: %w", err)
+	}
+	return db.Workspace(ctx, id.String())
+}
+
+func checkName(name string) error {
+	if name == "" || utf8.RuneCountInString(name) > maxName || strings.TrimSpace(name) != name || !utf8.ValidString(name) ||
+		strings.ContainsFunc(name, unicode.IsControl) {
+		return fault.At(fault.InvalidRequest, "/name", "1 to 100 visible characters")
+	}
+	return nil
+}
+
+const workspacesSQL = `
+SELECT w.id, w.name, w.metered, w.suspended_at, w.created_at, coalesce(a.available, 0), coalesce(a.held, 0)
+  FROM workspaces w
+  LEFT JOIN credit_accounts a ON a.workspace_id = w.id
+ WHERE (@id::uuid IS NULL OR w.id = @id) AND (@name::text IS NULL OR w.name = @name)
+ ORDER BY w.created_at, w.id
+ LIMIT @limit`
+
+// ListWorkspaces answers all workspaces, oldest first.
+func (db *DB) ListWorkspaces(ctx context.Context) ([]Workspace, error) {
+	return db.workspaces(ctx, pgx.NamedArgs{"id": nil, "name": nil, "limit": maxWorkspaces})
+}
+
+// WorkspaceByName answers the workspace of that name, or ErrNoWorkspace.
+func (db *DB) WorkspaceByName(ctx context.Context, name string) (Workspace, error) {
+	return onlyWorkspace(db.workspaces(ctx, pgx.NamedArgs{"id": nil, "name": name, "limit": 1}))
+}
+
+// Workspace answers the workspace of that id, with or without its prefix, or of that name, or ErrNoWorkspace.
+func (db *DB) Workspace(ctx context.Context, idOrName string) (Workspace, error) {
+	if id, err := uuid.Parse(strings.TrimPrefix(idOrName, workspacePrefix)); err == nil {
+		found, err := onlyWorkspace(db.workspaces(ctx, pgx.NamedArgs{"id": id, "name": nil, "limit": 1}))
+		if !errors.Is(err, ErrNoWorkspace) {
+			return found, err
+		}
+	}
+	return db.WorkspaceByName(ctx, idOrName)
+}
+
+const suspendSQL = `
+UPDATE workspaces
+   SET suspended_at = CASE WHEN @suspended THEN coalesce(suspended_at, (SELECT coalesce(@now::timestamptz, clock_timestamp()))) END
+ WHERE id = @id
+RETURNING id`
+
+// SuspendWorkspace stops the workspace's work from being claimed and refuses its writes, or lets both go on.
+// Doing it twice changes nothing. ErrNoWorkspace for an unknown id or name.
+func (db *DB) SuspendWorkspace(ctx context.Context, idOrName string, suspended bool) (Workspace, error) {
+	found, err := db.Workspace(ctx, idOrName)
+	if err != nil {
+		return Workspace{}, err
+	}
+	args := pgx.NamedArgs{"id": found.ID, "suspended": suspended, "now": db.now()}
+	err = db.alone(ctx, "suspend workspace", suspendSQL, args, func(rows pgx.Rows) error {
+		rows.Close()
+		return nil
+	})
+	if err != nil {
+		return Workspace{}, err
+	}
+	return db.Workspace(ctx, found.ID.String())
+}
+
+func (db *DB) workspaces(ctx context.Context, args pgx.NamedArgs) ([]Workspace, error) {
+	var found []Workspace
+	err := db.read(ctx, "read workspaces", workspacesSQL, args, func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Workspace, err error) {
+			err = row.Scan(&w.ID, &w.Name, &w.Metered, &w.SuspendedAt, &w.CreatedAt, &w.Available, &w.Held)
+			w.CreatedAt = w.CreatedAt.UTC()
+			inUTC(w.SuspendedAt)
+			return w, err
+		})
+		return err
+	})
+	return found, err
+}
+
+func onlyWorkspace(found []Workspace, err error) (Workspace, error) {
+	if err != nil {
+		return Workspace{}, err
+	}
+	if len(found) == 0 {
+		return Workspace{}, ErrNoWorkspace
+	}
+	return found[0], nil
+}
