@@ -96,7 +96,7 @@ func (tx *Tx) writePlan(ctx context.Context, item worker.Commit, repeats map[mem
 	addRecords(b, recordOwner{l.TaskID, l.WorkspaceID, l.Scope, l.Lane, &l.AcceptedAt}, added, now)
 	addResults(b, l.TaskID, l.WorkspaceID, results)
 	if l.Ordered {
-		addPassHead(b, l.WorkspaceID, l.Lane, now, func(h task.Hint) { done.Head = &h })
+		addNextHead(b, l.WorkspaceID, l.Lane, now, func(h task.Hint) { done.Head = &h })
 	}
 	if item.Complete {
 		addVectors(b, l.WorkspaceID, item.VectorModel, vectorsOf(added, item), now)

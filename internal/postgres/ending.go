@@ -18,9 +18,9 @@ func addLockLane(b *batch, workspace uuid.UUID, lane memory.Lane) {
 	b.exec("lock lane", lockLaneSQL, pgx.NamedArgs{"workspace": workspace, "lane": lane[:]}, nil)
 }
 
-// passHeadSQL makes the lowest waiting task of the lane its head, if it has none. It runs under the lane's lock,
+// nextHeadSQL makes the lowest waiting task of the lane its head, if it has none. It runs under the lane's lock,
 // in a statement after the one that cleared the head.
-const passHeadSQL = `
+const nextHeadSQL = `
 UPDATE tasks SET head = true, hint_seq = hint_seq + 1,
        hint_at = (SELECT coalesce(@now::timestamptz, clock_timestamp())),
        updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
@@ -31,9 +31,9 @@ UPDATE tasks SET head = true, hint_seq = hint_seq + 1,
    AND NOT EXISTS (SELECT FROM tasks h WHERE h.workspace_id = @workspace AND h.lane = @lane AND h.head)
 RETURNING id, hint_seq, priority`
 
-// addPassHead passes the lane on and gives the new head's hint to found.
-func addPassHead(b *batch, workspace uuid.UUID, lane memory.Lane, now *time.Time, found func(task.Hint)) {
-	b.query("pass head", passHeadSQL, pgx.NamedArgs{"workspace": workspace, "lane": lane[:], "now": now},
+// addNextHead passes the lane on and gives the new head's hint to found.
+func addNextHead(b *batch, workspace uuid.UUID, lane memory.Lane, now *time.Time, found func(task.Hint)) {
+	b.query("pass head", nextHeadSQL, pgx.NamedArgs{"workspace": workspace, "lane": lane[:], "now": now},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				hint := task.Hint{WorkspaceID: workspace}

@@ -52,7 +52,7 @@ func (db *DB) fail(ctx context.Context, item worker.Fail) worker.Done {
 		}
 		failpoint.Hit("fail.in_tx")
 		b = &batch{}
-		addPassHead(b, l.WorkspaceID, l.Lane, now, func(h task.Hint) { done.Head = &h })
+		addNextHead(b, l.WorkspaceID, l.Lane, now, func(h task.Hint) { done.Head = &h })
 		addAttempt(b, l, endedFailed, item.Class, 0, item.Work, now)
 		addCloseRun(b, l.TaskID, l.Generation, task.Failed, now)
 		return tx.send(ctx, b)
@@ -124,7 +124,7 @@ func scanClosed(rows pgx.Rows) (*closed, error) {
 // addClosing adds what follows the end of a task from outside: its lane goes on, its claim gets its attempt row
 // and its hold is released.
 func addClosing(b *batch, id uuid.UUID, at place, c closed, ending string, class task.Class, now *time.Time, head func(task.Hint)) {
-	addPassHead(b, at.workspace, at.lane, now, head)
+	addNextHead(b, at.workspace, at.lane, now, head)
 	if c.wasRunning && c.claimedAt != nil {
 		l := worker.Lease{
 			TaskID: id, WorkspaceID: at.workspace, Claim: c.claim, Generation: c.generation, Worker: c.worker,

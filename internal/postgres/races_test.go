@@ -29,8 +29,8 @@ func (r *racer) randomTask(ctx context.Context) (uuid.UUID, int, bool) {
 	return id, generation, err == nil
 }
 
-func (r *racer) step(ctx context.Context, n int) error {
-	w := r.w
+func (r *racer) step(n int) error {
+	w, ctx := r.w, r.w.t.Context()
 	id, generation, found := r.randomTask(ctx)
 	switch what := r.random.IntN(10); {
 	case what < 2 || !found:
@@ -38,7 +38,7 @@ func (r *racer) step(ctx context.Context, n int) error {
 			say(fmt.Sprintf("u%d", r.random.IntN(5)), "x"))
 		return err
 	case what < 6:
-		return r.work(ctx, id, n)
+		return r.work(id, n)
 	case what < 7:
 		_, err := w.db.Rescue(ctx, 5, 100)
 		return err
@@ -54,11 +54,11 @@ func (r *racer) step(ctx context.Context, n int) error {
 }
 
 // work claims the task under a lease that may well expire, and ends the claim in a random way.
-func (r *racer) work(ctx context.Context, id uuid.UUID, n int) error {
+func (r *racer) work(id uuid.UUID, n int) error {
 	w := r.w
 	who := claimant(r.name)
 	who.TTL = time.Duration(1+r.random.IntN(100)) * time.Millisecond
-	c := w.db.Claim(ctx, who, []worker.ClaimAsk{{TaskID: id, Token: uuid.New()}}, r.random.IntN(2) == 0)[0]
+	c := w.db.Claim(w.t.Context(), who, []worker.ClaimAsk{{TaskID: id, Token: uuid.New()}}, r.random.IntN(2) == 0)[0]
 	if c.Err != nil || c.Lease == nil {
 		return c.Err
 	}
@@ -114,7 +114,7 @@ func TestRaces(t *testing.T) {
 	together(8, func(i int) {
 		r := &racer{w: w, random: rand.New(rand.NewPCG(uint64(i), 7)), name: fmt.Sprintf("racer%d", i)} // #nosec G404
 		for n := 0; time.Now().Before(end); n++ {
-			if err := r.step(context.Background(), n); !allowed(err) {
+			if err := r.step(n); !allowed(err) {
 				t.Errorf("%s, step %d: %v", r.name, n, err)
 				return
 			}

@@ -33,7 +33,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
 )
 SELECT d.id, d.hint_seq
   FROM ws, LATERAL (
-    SELECT t.id, t.hint_seq, row_number() OVER (ORDER BY t.run_after, t.id) AS place
+    SELECT t.id, t.hint_seq, t.hint_at, row_number() OVER (ORDER BY t.run_after, t.id) AS place
       FROM (SELECT c.id, c.hint_seq, c.hint_at, c.stage, c.crashes, c.run_after FROM tasks c
              WHERE c.status = 'pending' AND c.ready AND c.workspace_id = ws.id
                AND c.run_after <= (SELECT at FROM clock)
@@ -42,7 +42,7 @@ SELECT d.id, d.hint_seq
        AND (t.stage <> 'accepted' OR t.crashes < @max_attempts)) d
  WHERE ws.id IS NOT NULL
    AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = ws.id AND w.suspended_at IS NOT NULL)
- ORDER BY d.place, d.id
+ ORDER BY d.place, d.hint_at, d.id
  LIMIT @limit`
 
 // rehintSQL is a CAS on the hint's number: of several repairers that saw the same task one raises it, and a task that

@@ -34,11 +34,10 @@ SELECT set_config('lock_timeout', $2, true), set_config('statement_timeout', $3,
 
 // Tx is an open transaction of one workspace. It opens with its first batch, in the same round trip.
 type Tx struct {
-	db     *DB
-	conn   *pgxpool.Conn
-	gate   int64
-	begun  bool
-	broken bool
+	db    *DB
+	conn  *pgxpool.Conn
+	gate  int64
+	begun bool
 }
 
 // InTx runs fn in one transaction of the workspace, with the gate as its first statement, and commits it when

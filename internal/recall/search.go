@@ -152,9 +152,9 @@ func (s *Searcher) byBoth(ctx context.Context, workspace uuid.UUID, within Searc
 	if err != nil {
 		return nil, err
 	}
-	question, err := s.embed(ctx, text)
-	if err != nil {
-		return words, nil //nolint:nilerr // a provider that fails must not take the search by words with it
+	question, failed := s.embed(ctx, text)
+	if failed != nil { // a provider that fails must not take the search by words with it
+		return words, nil
 	}
 	meanings, err := s.near(ctx, workspace, within, question)
 	if err != nil {

@@ -29,11 +29,22 @@ func drawn() []Step {
 	ra, rc := State{Running, Accepted}, State{Running, Committed}
 	done, failed := State{Succeeded, Projected}, State{Failed, Accepted}
 	return []Step{
-		{Claim, pa, ra}, {Commit, ra, rc}, {Settle, rc, done}, {Settle, ra, done},
-		{Retry, ra, pa}, {GiveBack, ra, pa}, {Rescue, ra, pa},
-		{Retry, rc, pc}, {GiveBack, rc, pc}, {Rescue, rc, pc}, {Claim, pc, rc},
-		{Cancel, pa, failed}, {Exhaust, pa, failed},
-		{Fail, ra, failed}, {Cancel, ra, failed}, {Exhaust, ra, failed},
+		{Claim, pa, ra},
+		{Commit, ra, rc},
+		{Settle, rc, done},
+		{Settle, ra, done},
+		{Retry, ra, pa},
+		{GiveBack, ra, pa},
+		{Rescue, ra, pa},
+		{Retry, rc, pc},
+		{GiveBack, rc, pc},
+		{Rescue, rc, pc},
+		{Claim, pc, rc},
+		{Cancel, pa, failed},
+		{Exhaust, pa, failed},
+		{Fail, ra, failed},
+		{Cancel, ra, failed},
+		{Exhaust, ra, failed},
 		{ManualRetry, failed, pa},
 	}
 }
