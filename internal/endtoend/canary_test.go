@@ -67,8 +67,9 @@ func TestNothingOfTheInputStays(t *testing.T) {
 	if a := s.do("POST", "/v1/memories", "bad", map[string]any{"user_id": "u", "messages": "x", canary: canary}); a.status != 400 || strings.Contains(string(a.body), canary) {
 		t.Errorf("a refusal quotes the caller: %d %s", a.status, a.body)
 	}
-	if _, err := s.sql.Exec(t.Context(), `SELECT $1::text::int`, canary); err == nil { // an error of the server's own that would quote it
-		t.Error("the cast went through")
+	// An error whose statement, parameters and detail hold the canary.
+	for range 2 {
+		_, _ = s.sql.Exec(t.Context(), `INSERT INTO provider_pauses (provider, paused_until, class, updated_at) VALUES ($1, now(), 'x', now())`, canary)
 	}
 
 	worker.Signal(syscall.SIGTERM)

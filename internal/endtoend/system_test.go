@@ -117,14 +117,16 @@ func (s *system) startAPI(env ...string) *testkit.Process {
 
 func (s *system) startWorker(env ...string) *testkit.Process {
 	s.t.Helper()
-	return s.start("worker", env...)
+	p := s.start("worker", env...)
+	p.WaitForOutput(`"message":"ready"`, patience)
+	return p
 }
 
 // repairOnce runs one round of repair and returns what it printed.
 func (s *system) repairOnce() string {
 	s.t.Helper()
 	p := testkit.StartProcess(s.t, testkit.ProcessConfig{
-		Path: filepath.Join(s.bin, "repair"), Args: []string{"--once"}, Env: append(s.env, "HOLDFAST_HINT_AGE=0s"),
+		Path: filepath.Join(s.bin, "repair"), Args: []string{"--once"}, Env: append(s.env, "HOLDFAST_HINT_AGE=1ms"),
 	})
 	if code := p.Wait(patience); code != 0 {
 		s.t.Fatalf("repair ended with %d", code)

@@ -1,5 +1,13 @@
 package postgres
 
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/holdfast-memory/holdfast/internal/worker"
+)
+
 // Statements whose plans the tests look at.
 const (
 	EventsSQL       = eventsSQL
@@ -8,3 +16,8 @@ const (
 	EntriesAfterSQL = entriesAfterSQL
 	FactsSQL        = factsSQL
 )
+
+// Exhaust is the move of whoever found a task exhausted a moment ago.
+func (db *DB) Exhaust(ctx context.Context, id uuid.UUID, maxAttempts int) (*worker.Rescued, error) {
+	return db.exhaust(ctx, id, maxAttempts)
+}

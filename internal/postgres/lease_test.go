@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/model"
+	"github.com/holdfast-memory/holdfast/internal/repair"
 	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/testkit"
 	"github.com/holdfast-memory/holdfast/internal/worker"
@@ -192,6 +193,25 @@ func TestCrashes(t *testing.T) {
 			t.Fatalf("moved %d times", moved.Load())
 		}
 	})
+	t.Run("AnEndThatIsDecidedTooLateChangesNothing", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		pending, running := w.accept("k", say("u", "a")), w.accept("k2", say("u2", "a"))
+		w.mustClaim(running)
+		w.advance(2 * time.Minute)
+		for _, id := range []uuid.UUID{pending, running} {
+			if moved, err := w.db.Exhaust(t.Context(), id, 5); err != nil || moved != nil {
+				t.Fatalf("exhaust: %+v, %v", moved, err)
+			}
+		}
+		w.exec(`UPDATE tasks SET crashes = 5`)
+		w.mustClaimNot(running)
+		wantBalance(t, w, 96, 4)
+		if moved, err := w.db.Exhaust(t.Context(), running, 5); err != nil || moved == nil {
+			t.Fatalf("exhaust of an exhausted task: %+v, %v", moved, err)
+		}
+		wantBalance(t, w, 98, 2)
+	})
 	t.Run("OneBrokenRowDoesNotStopTheRest", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, 100)
@@ -300,6 +320,29 @@ func TestCredits(t *testing.T) {
 			t.Fatalf("retry of a success: %v", err)
 		}
 		wantBalance(t, w, 2, 0)
+	})
+	t.Run("ARetryOfAnEarlierGenerationHoldsNothing", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		id := w.accept("k", say("u", "a"))
+		seen := 1
+		for range 2 {
+			wantDone(t, "fail", w.fail(w.mustClaim(id), task.OutputInvalid))
+			if err := w.retrier().Retry(t.Context(), w.caller, id, &seen, nil); err != nil {
+				t.Fatal(err)
+			}
+			if w.status(id) == "failed/accepted" {
+				break
+			}
+		}
+		if got := one[int64](w, `SELECT generation FROM tasks`); got != 2 {
+			t.Fatalf("generation %d", got)
+		}
+		wantBalance(t, w, 100, 0)
+		ahead := 3
+		if err := w.retrier().Retry(t.Context(), w.caller, id, &ahead, nil); !fault.Is(err, fault.InvalidRequest) {
+			t.Fatalf("retry of a generation to come: %v", err)
+		}
 	})
 	t.Run("AManualRetryByKeyHoldsOnceAndIsRefusedWhenBroke", func(t *testing.T) {
 		t.Parallel()
@@ -486,4 +529,55 @@ func TestRepeats(t *testing.T) {
 		t.Fatal("a repeat was stored")
 	}
 	wantBalance(t, w, 92, 0)
+}
+
+// TestHints walks through every reason for a wakeup: each has a sequence number of its own, so that the broker
+// never takes one for another.
+func TestHints(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 100)
+	id := w.accept("k", say("u", "a"))
+	last := int64(0)
+	grew := func(reason string) {
+		t.Helper()
+		seq := one[int64](w, `SELECT hint_seq FROM tasks WHERE id = $1`, id)
+		if seq <= last {
+			t.Errorf("%s: hint_seq %d after %d", reason, seq, last)
+		}
+		last = seq
+	}
+	grew("accept")
+	wantDone(t, "later", w.later(w.mustClaim(id), task.OutputInvalid, 0))
+	grew("retry")
+	wantDone(t, "give back", w.later(w.mustClaim(id), "", 0))
+	grew("give back")
+	w.mustClaim(id)
+	w.advance(2 * time.Minute)
+	if _, err := w.db.Rescue(t.Context(), 5, 10); err != nil {
+		t.Fatal(err)
+	}
+	grew("rescue")
+	w.advance(time.Minute)
+	if _, hints, err := w.db.Rehint(t.Context(), repair.Rehint{MaxAttempts: 5, Age: time.Second, Limit: 10}); err != nil || len(hints) != 1 {
+		t.Fatalf("rehint: %v, %v", hints, err)
+	}
+	grew("repair")
+	other := w.accept("k2", say("u", "b"))
+	wantDone(t, "fail", w.fail(w.mustClaim(id), task.OutputInvalid))
+	grewHead := one[int64](w, `SELECT hint_seq FROM tasks WHERE id = $1 AND head`, other)
+	if grewHead != 2 {
+		t.Errorf("new head: hint_seq %d", grewHead)
+	}
+	generation := 1
+	if err := w.retrier().Retry(t.Context(), w.caller, id, &generation, nil); err != nil {
+		t.Fatal(err)
+	}
+	grew("manual retry")
+}
+
+func (w *world) mustClaimNot(id uuid.UUID) {
+	w.t.Helper()
+	if w.claim(id, "w") != nil {
+		w.t.Fatalf("task %s was claimed", id)
+	}
 }

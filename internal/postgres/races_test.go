@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/repair"
 	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/worker"
 )
@@ -47,8 +48,10 @@ func (r *racer) step(n int) error {
 	case what < 9:
 		return w.retrier().Retry(ctx, w.caller, id, &generation, nil)
 	default:
-		_, err := w.sql.Exec(ctx, `UPDATE tasks SET command = NULL
-			WHERE id = $1 AND status = 'failed' AND completed_at < clock_timestamp() - interval '1 second'`, id)
+		if _, err := w.db.ExpireInput(ctx, time.Second, repair.Cursor{}, 20); err != nil {
+			return err
+		}
+		_, err := w.db.ArchiveEnded(ctx, 2*time.Second, repair.Cursor{}, 20)
 		return err
 	}
 }
@@ -101,7 +104,7 @@ func allowed(err error) bool {
 	}
 }
 
-// TestRaces sets accept, claim, commit, settle, fail, retry, cancel, rescue and the removal of input against each
+// TestRaces sets accept, claim, commit, settle, fail, retry, cancel, rescue and the retention against each
 // other on five lanes.
 func TestRaces(t *testing.T) {
 	t.Parallel()
@@ -157,23 +160,23 @@ func checkRaces(w *world) {
 	for what, sql := range map[string]string{
 		"deadlocks":                          `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`,
 		"heads of ended tasks":               `SELECT count(*) FROM tasks WHERE head`,
-		"results of tasks without success":   `SELECT count(*) FROM task_results r JOIN tasks t ON t.id = r.task_id WHERE t.status <> 'succeeded'`,
+		"results of tasks without success":   `SELECT count(*) FROM task_results r JOIN all_tasks t ON t.id = r.task_id WHERE t.status <> 'succeeded'`,
 		"records without a result":           `SELECT count(*) FROM memories m WHERE NOT EXISTS (SELECT FROM task_results r WHERE r.record_id = m.id AND r.event = 'ADD')`,
-		"records of tasks without success":   `SELECT count(*) FROM memories m JOIN tasks t ON t.id = m.task_id WHERE t.status <> 'succeeded'`,
+		"records of tasks without success":   `SELECT count(*) FROM memories m JOIN all_tasks t ON t.id = m.task_id WHERE t.status <> 'succeeded'`,
 		"records without history":            `SELECT count(*) FROM memories m WHERE (SELECT count(*) FROM memory_history h WHERE h.memory_id = m.id) <> 1`,
 		"live repeats in a lane":             `SELECT count(*) FROM (SELECT 1 FROM memories GROUP BY lane, content_key HAVING count(*) > 1) x`,
-		"input or plans left after success":  `SELECT count(*) FROM tasks t LEFT JOIN plans p ON p.task_id = t.id WHERE t.status = 'succeeded' AND (t.command IS NOT NULL OR p.body IS NOT NULL)`,
-		"claims without exactly one attempt": `SELECT count(*) FROM tasks t WHERE t.claims <> (SELECT count(*) FROM task_attempts a WHERE a.task_id = t.id)`,
-		"crashes left after the end":         `SELECT count(*) FROM tasks t WHERE t.status = 'succeeded' AND t.crashes < 0`,
+		"input or plans left after success":  `SELECT count(*) FROM all_tasks t LEFT JOIN plans p ON p.task_id = t.id WHERE t.status = 'succeeded' AND (t.command IS NOT NULL OR p.body IS NOT NULL)`,
+		"claims without exactly one attempt": `SELECT count(*) FROM all_tasks t WHERE t.claims <> (SELECT count(*) FROM task_attempts a WHERE a.task_id = t.id)`,
+		"crashes left after the end":         `SELECT count(*) FROM all_tasks t WHERE t.status = 'succeeded' AND t.crashes < 0`,
 		"commits out of their lane's order": `SELECT count(*) FROM (SELECT lane_seq < lag(lane_seq) OVER (PARTITION BY lane ORDER BY committed_at) AS wrong
-			FROM tasks WHERE committed_at IS NOT NULL) x WHERE wrong`,
-		"runs that are not generations": `SELECT count(*) FROM tasks t WHERE t.generation <> (SELECT count(*) FROM task_runs r WHERE r.task_id = t.id)`,
+			FROM all_tasks WHERE committed_at IS NOT NULL) x WHERE wrong`,
+		"runs that are not generations": `SELECT count(*) FROM all_tasks t WHERE t.generation <> (SELECT count(*) FROM task_runs r WHERE r.task_id = t.id)`,
 	} {
 		if n := one[int64](w, sql); n != 0 {
 			w.t.Errorf("%s: %d", what, n)
 		}
 	}
-	if done := one[int64](w, `SELECT count(*) FROM tasks WHERE status = 'succeeded'`); done == 0 {
+	if done := one[int64](w, `SELECT count(*) FROM all_tasks WHERE status = 'succeeded'`); done == 0 {
 		w.t.Error("nothing succeeded")
 	}
 }

@@ -36,7 +36,8 @@ SELECT l.id FROM (
 // small id may commit after one with a large id. Below xmin of a snapshot, however, every transaction has ended, so
 // that a movement with a smaller id is either visible in this snapshot or never will be; and every later movement has
 // an id of at least xmin. So the sums of the movements below xmin are final: they are the next checkpoint, with xmin
-// as its horizon, and the next look starts there.
+// as its horizon, and the next look starts there. (An open transaction anywhere in the cluster holds xmin back; then
+// the checkpoint stays behind and the next look reads more, no less.)
 //
 // xmin never falls. A horizon beyond it comes from another cluster: the database was restored into one whose ids
 // start lower, and movements yet to come may be below that horizon. Such a checkpoint counts as none.

@@ -35,9 +35,10 @@ type Call struct {
 	Inputs       []string
 }
 
-// Contains tells whether the prompt, a turn or a text to embed contains marker.
+// Contains tells whether a turn, the caller's wishes or a text to embed contains marker. The fixed words of the
+// prompt don't count.
 func (c Call) Contains(marker string) bool {
-	if strings.Contains(c.System, marker) {
+	if _, wishes, ok := strings.Cut(c.System, "\n"+model.WishesOpen+"\n"); ok && strings.Contains(wishes, marker) {
 		return true
 	}
 	for _, turn := range c.Conversation {

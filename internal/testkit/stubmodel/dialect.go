@@ -11,7 +11,7 @@ import (
 type object map[string]any
 
 // reply sends answer in the dialect of the call.
-func (s *Server) reply(w http.ResponseWriter, call Call, answer Answer) {
+func (s *Server) reply(ctx context.Context, w http.ResponseWriter, call Call, answer Answer) {
 	switch {
 	case answer.Drop:
 		panic(http.ErrAbortHandler)
@@ -20,7 +20,7 @@ func (s *Server) reply(w http.ResponseWriter, call Call, answer Answer) {
 	case answer.Status != 0 && answer.Status != http.StatusOK:
 		send(w, answer, encode(refusal(call.Endpoint, answer)))
 	case call.Endpoint == Embeddings:
-		send(w, answer, s.embeddings(call))
+		send(w, answer, s.embeddings(ctx, call))
 	case call.Endpoint == Models:
 		send(w, answer, encode(object{
 			"object": "list", "has_more": false, "first_id": "stub", "last_id": "stub",
@@ -121,10 +121,10 @@ func message(call Call, answer Answer) object {
 	}
 }
 
-func (s *Server) embeddings(call Call) []byte {
-	embedding, err := s.embedder.Embed(context.Background(), call.Inputs)
+func (s *Server) embeddings(ctx context.Context, call Call) []byte {
+	embedding, err := s.embedder.Embed(ctx, call.Inputs)
 	if err != nil {
-		panic(fmt.Sprintf("stub model: %v", err)) // hashing doesn't fail
+		panic(http.ErrAbortHandler) // the client has gone
 	}
 	data, size := []object{}, 0
 	for i, vector := range embedding.Vectors {

@@ -107,7 +107,7 @@ func (s *Server) serve(endpoint Endpoint) http.HandlerFunc {
 		if behavior != nil {
 			answer = behavior(call)
 		}
-		s.reply(w, call, answer)
+		s.reply(r.Context(), w, call, answer)
 	}
 }
 

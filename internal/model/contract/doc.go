@@ -1,0 +1,3 @@
+// Package contract holds the tests that every model adapter passes, run against the stub model. It has no code
+// of its own.
+package contract

@@ -1,0 +1,12 @@
+// Package offline is a model without a model: rules that pick the statements worth remembering out of what users
+// say, and hashed vectors. It needs no network and no key and answers the same thing every time, so that
+// everything runs on a first visit, in tests and in a demo.
+//
+// It is simple and says so. It knows English, German, Spanish, French, Chinese and Japanese, one sentence at a
+// time, and only sentences of the forms in its tables; it doesn't understand, resolve "it" or "there", or count
+// dates. It ignores the caller's instructions. What an assistant says is never a fact. Where a language lets it,
+// a fact is worded in the third person, else it is quoted.
+//
+// Rules it guards: small talk, questions, thanks and requests to the assistant leave nothing behind; the same
+// input gives the same answer. It may import model, memory and text libraries.
+package offline
