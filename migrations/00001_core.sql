@@ -78,6 +78,11 @@ CREATE TABLE tasks (
     policy           jsonb NOT NULL DEFAULT '{}',
     cursor           bigint NOT NULL DEFAULT 0,
     key_hash         bytea,
+    -- The item revision that the task lands, for items only.
+    item_key         bytea CHECK (octet_length(item_key) = 32),
+    item_revision    integer,
+    -- What work in chunks has done so far and did in the end: {"deleted": 3, "cancelled": 1}, {"done": 50, "total": 200}.
+    counts           jsonb,
     outcome          text CHECK (outcome IN ('STORED', 'UNCHANGED', 'NO_MEMORY', 'PARTIAL')),
     error_class      text,
     error_code       text,
@@ -213,7 +218,18 @@ CREATE TABLE task_results (
     workspace_id uuid NOT NULL,
     record_id    uuid NOT NULL,
     event        text NOT NULL CHECK (event IN ('ADD', 'UPDATE', 'DELETE', 'INVALIDATE', 'NONE')),
+    -- Why one item of a batch did nothing (event NONE), as a public code.
+    error_code   text,
     PRIMARY KEY (task_id, ordinal)
+);
+
+-- The body of an import as it was sent, or of an export as it is read, in parts. An import's parts go when it ends.
+CREATE TABLE task_parts (
+    task_id      uuid NOT NULL,
+    part         integer NOT NULL,
+    workspace_id uuid NOT NULL,
+    body         bytea NOT NULL,
+    PRIMARY KEY (task_id, part)
 );
 
 CREATE TABLE memories (
@@ -240,9 +256,13 @@ CREATE TABLE memories (
     superseded_by uuid,
     expires_at    timestamptz,
     deleted_at    timestamptz,
+    -- The caller's item that the record comes from.
+    item_key      bytea CHECK (octet_length(item_key) = 32),
+    item_id       text,
     created_at    timestamptz NOT NULL,
     updated_at    timestamptz NOT NULL
 );
+CREATE INDEX memories_item ON memories (workspace_id, item_key) WHERE item_key IS NOT NULL AND deleted_at IS NULL;
 -- Repeats: a live record of the lane with the same content.
 CREATE INDEX memories_content ON memories (workspace_id, lane, content_key) WHERE deleted_at IS NULL;
 -- Lists of a scope, newest first; the common filter is the user.
@@ -313,6 +333,42 @@ CREATE TABLE task_attempts (
     PRIMARY KEY (task_id, claim)
 );
 
+-- What a caller keeps under ids of its own. The key is the SHA-256 of account and item id; the time is fixed by the
+-- first send; landed_revision is the revision whose records are committed.
+CREATE TABLE items (
+    workspace_id    uuid NOT NULL,
+    item_key        bytea NOT NULL CHECK (octet_length(item_key) = 32),
+    account         text NOT NULL,
+    item_id         text NOT NULL,
+    event_id        text NOT NULL,
+    revision        integer NOT NULL CHECK (revision >= 1),
+    landed_revision integer NOT NULL DEFAULT 0,
+    content_hash    bytea NOT NULL CHECK (octet_length(content_hash) = 32),
+    text            text NOT NULL,
+    author          text NOT NULL DEFAULT '',
+    session         text NOT NULL DEFAULT '',
+    at              timestamptz NOT NULL,
+    at_text         text NOT NULL DEFAULT '',
+    task_id         uuid NOT NULL,
+    created_at      timestamptz NOT NULL,
+    updated_at      timestamptz NOT NULL,
+    PRIMARY KEY (workspace_id, item_key)
+) WITH (fillfactor = 80);
+CREATE INDEX items_event ON items (workspace_id, event_id);
+CREATE INDEX items_session ON items (workspace_id, account, session, at, item_key);
+
+-- One rebuild of projections: how far it is, by record id.
+CREATE TABLE reindexes (
+    id          uuid PRIMARY KEY,
+    model       text NOT NULL,
+    after       uuid NOT NULL,
+    done        bigint NOT NULL DEFAULT 0,
+    total       bigint NOT NULL,
+    started_at  timestamptz NOT NULL,
+    finished_at timestamptz
+);
+CREATE UNIQUE INDEX reindexes_open ON reindexes (model) WHERE finished_at IS NULL;
+
 -- Erase fences: scope values as hashes, so that the fence itself names nobody.
 CREATE TABLE erasures (
     task_id      uuid PRIMARY KEY,
@@ -336,7 +392,7 @@ CREATE TABLE provider_pauses (
 
 -- +goose Down
 
-DROP TABLE provider_pauses, erasures, task_attempts, memory_vectors, memory_terms, memory_history, memories,
+DROP TABLE provider_pauses, erasures, items, reindexes, task_parts, task_attempts, memory_vectors, memory_terms, memory_history, memories,
     task_results, plans, credit_checkpoints CASCADE;
 DROP VIEW credit_entries;
 ALTER TABLE task_runs DROP CONSTRAINT task_runs_closing;

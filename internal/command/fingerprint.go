@@ -43,6 +43,20 @@ func (a Add) Fingerprint() (Fingerprint, error) {
 		date := a.EventDate.UTC().Format(time.RFC3339Nano)
 		form.EventDate = &date
 	}
+	return fingerprint("add/1", form)
+}
+
+// Fingerprint returns the fingerprint of the change, as that of an add.
+func (c Change) Fingerprint() (Fingerprint, error) { return fingerprint("change/1", c) }
+
+// Fingerprint returns the fingerprint of the batch, as that of an add.
+func (b Batch) Fingerprint() (Fingerprint, error) { return fingerprint("batch/1", b) }
+
+// Fingerprint returns the fingerprint of the erase, as that of an add.
+func (e Erase) Fingerprint() (Fingerprint, error) { return fingerprint("erase/1", e) }
+
+// fingerprint is SHA-256 over a tag, which keeps commands of different kinds apart, and the RFC 8785 form.
+func fingerprint(tag string, form any) (Fingerprint, error) {
 	plain, err := json.Marshal(form)
 	if err != nil {
 		return Fingerprint{}, fmt.Errorf("encode command: %w", err)
@@ -51,7 +65,7 @@ func (a Add) Fingerprint() (Fingerprint, error) {
 	if err != nil {
 		return Fingerprint{}, fmt.Errorf("canonicalise command: %w", unquoted{err})
 	}
-	return sha256.Sum256(append([]byte("add/1\n"), sorted...)), nil
+	return sha256.Sum256(append([]byte(tag+"\n"), sorted...)), nil
 }
 
 // unquoted hides the text of an error that quotes its input.

@@ -40,10 +40,11 @@ func (p Prices) Of(kind task.Kind, metered bool) Amount {
 		return 0
 	}
 	switch kind {
-	case task.Infer:
+	case task.Infer, task.Item:
 		return p.Infer
 	case task.Add:
 		return p.Add
+	case task.Update, task.Delete, task.BatchUpdate, task.BatchDelete, task.Erase, task.Export, task.Import:
 	}
 	return 0
 }

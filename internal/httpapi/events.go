@@ -31,7 +31,7 @@ func (s *Server) ListEvents(ctx context.Context, request contract.ListEventsRequ
 func (s *Server) ListOperations(ctx context.Context, request contract.ListOperationsRequestObject) (contract.ListOperationsResponseObject, error) {
 	p := request.Params
 	ask := eventList{
-		endpoint: "operations", kinds: []task.Kind{task.Infer, task.Add}, status: p.Status, cursor: p.Cursor, limit: p.Limit,
+		endpoint: "operations", kinds: task.Kinds(), status: p.Status, cursor: p.Cursor, limit: p.Limit,
 	}
 	if p.Type != nil {
 		ask.kinds = []task.Kind{task.Kind(*p.Type)}

@@ -16,8 +16,17 @@ type Planned struct {
 	Role      string          `json:"role,omitempty"`
 	EventDate *time.Time      `json:"event_date,omitempty"`
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
+	// Supersedes is the record that this one takes the place of, as it was when the plan was made. A target that has
+	// changed or gone since makes this a plain addition.
+	Supersedes *Target `json:"supersedes,omitempty"`
 	// Verbatim records are stored even if they repeat a live one; inferred facts are not.
 	Verbatim bool `json:"verbatim,omitempty"`
+}
+
+// Target is a record at one version.
+type Target struct {
+	ID      uuid.UUID `json:"id"`
+	Version int       `json:"version"`
 }
 
 // Plan is the frozen list of record changes of one task, in the order of its ordinals.

@@ -65,7 +65,31 @@ type Record struct {
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	ExpiresAt *time.Time
-	Score     float64
+	// SupersededBy is the record that took this one's place, at ValidTo.
+	SupersededBy *uuid.UUID
+	ItemID       string
+	Score        float64
+	// Explain is how the score came about, if it was asked for.
+	Explain *Explain
+}
+
+// Explain is the parts of a search score. A rank is a place from 1, 0 when that way didn't find the record.
+type Explain struct {
+	LexicalScore  float64
+	LexicalRank   int
+	SemanticScore float64
+	SemanticRank  int
+}
+
+// HistoryEntry is one change of a record, oldest first. Texts are nil where there was none or it has been erased.
+type HistoryEntry struct {
+	ID       uuid.UUID
+	MemoryID uuid.UUID
+	Event    Change
+	Version  int
+	OldText  *string
+	NewText  *string
+	At       time.Time
 }
 
 // ContentKey identifies a text up to case, white space at its ends and Unicode compatibility.

@@ -30,6 +30,15 @@ type Request struct {
 	Instructions string
 	Said         time.Time
 	EventDate    *time.Time
+	// Known is what the scope knows already. A fact may name one of them, by its number, as superseded.
+	Known []Known
+}
+
+// Known is one statement that is remembered already, under a short number of this request.
+type Known struct {
+	Number int
+	Text   string
+	Said   time.Time
 }
 
 // Fact is one statement worth remembering. Only Text is always set.
@@ -37,6 +46,8 @@ type Fact struct {
 	Text      string
 	Type      memory.FactType
 	EventDate *time.Time
+	// Supersedes is the number of the known statement that this one makes outdated, 0 for none.
+	Supersedes int
 }
 
 // Usage counts what calls to a provider cost. Calls counts requests that were sent, answered or not.

@@ -19,8 +19,8 @@ import (
 
 // leaseColumnsSQL is what a lease knows of its task t.
 const leaseColumnsSQL = `t.id, t.workspace_id, t.kind, t.stage, t.generation, t.claims, t.crashes, t.spent, t.user_id,
-       t.agent_id, t.run_id, t.app_id, t.lane, t.lane_seq, t.command, t.payload_format, t.policy, t.accepted_at,
-       t.claimed_at`
+       t.agent_id, t.run_id, t.app_id, t.lane, t.lane_seq, t.command, t.payload_format, t.policy, t.cursor,
+       t.item_key, t.item_revision, t.accepted_at, t.claimed_at`
 
 // claimSQL is addressed by primary key. It locks the row first, so that the crash of an expired lease can be
 // written from what it was; the update then takes it if it may be had. The claim is counted before any work. A
@@ -57,7 +57,8 @@ WITH clock AS (
 )
 SELECT m.id, m.workspace_id, m.kind, m.stage, m.generation, m.claims, m.crashes, m.spent, coalesce(m.user_id, ''),
        coalesce(m.agent_id, ''), coalesce(m.run_id, ''), coalesce(m.app_id, ''), m.lane, m.lane_seq IS NOT NULL,
-       m.command, m.payload_format, m.policy, m.accepted_at, m.claimed_at,
+       m.command, m.payload_format, m.policy, m.cursor, m.item_key, coalesce(m.item_revision, 0), m.accepted_at,
+       m.claimed_at,
        coalesce((SELECT max(p.in_a_row) FROM provider_pauses p WHERE p.provider IN (@extractor, @embedder)), 0)
   FROM mine m`
 
@@ -109,7 +110,7 @@ func scanLease(rows pgx.Rows, name string, token uuid.UUID) (*worker.Lease, erro
 		var spent, lane []byte
 		err := rows.Scan(&l.TaskID, &l.WorkspaceID, &l.Kind, &l.Stage, &l.Generation, &l.Claim, &l.Crashes, &spent,
 			&l.Scope.UserID, &l.Scope.AgentID, &l.Scope.RunID, &l.Scope.AppID, &lane, &l.Ordered, &l.Payload, &l.Format,
-			&l.Policy, &l.AcceptedAt, &l.ClaimedAt, &l.Troubled)
+			&l.Policy, &l.Cursor, &l.ItemKey, &l.ItemRev, &l.AcceptedAt, &l.ClaimedAt, &l.Troubled)
 		if err != nil {
 			return nil, fmt.Errorf("scan lease: %w", err)
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -223,20 +222,15 @@ func (db *DB) ExhaustAfter(ctx context.Context, maxAttempts int, after repair.Cu
 	})
 }
 
-// rowBound is how long one row may take: a worker that was frozen in the middle of a transaction holds its row's
-// lock, and must not take the time of all others.
-const rowBound = 5 * time.Second
-
-// moveEach moves one row of a page after the other. Each has a transaction of its own and its own error. When the
-// database is away or the time is over it stops, and the next step goes on behind the row that it stopped at.
+// moveEach moves one row of a page after the other. Each has a transaction of its own, with its bounds, and its own
+// error: a worker that was frozen in the middle of a transaction costs the others ten seconds. When the database is
+// away or the caller's time is over it stops, and the next step goes on behind the row that it stopped at.
 func (db *DB) moveEach(ctx context.Context, rows []repair.Cursor, page repair.Swept, move func(ctx context.Context, id uuid.UUID) (*worker.Rescued, error)) ([]worker.Rescued, repair.Swept, error) {
 	var moved []worker.Rescued
 	var failed failures
 	for _, row := range rows {
 		page.Found++
-		bounded, cancel := context.WithTimeout(ctx, rowBound)
-		one, err := move(bounded, row.ID)
-		cancel()
+		one, err := move(ctx, row.ID)
 		switch {
 		case err == nil && one != nil:
 			page.Fixed++

@@ -35,7 +35,25 @@ const (
 	Infer Kind = "memory_infer"
 	// Add stores messages as they are (a verbatim add).
 	Add Kind = "memory_add"
+	// Update changes one record, Delete ends one; both are done when they are answered.
+	Update Kind = "memory_update"
+	Delete Kind = "memory_delete"
+	// BatchUpdate and BatchDelete do the same to many, in chunks.
+	BatchUpdate Kind = "memory_batch_update"
+	BatchDelete Kind = "memory_batch_delete"
+	// Item extracts facts from one revision of a caller's item.
+	Item Kind = "memory_item"
+	// Erase removes everything of a scope.
+	Erase Kind = "scope_erase"
+	// Export and Import move a workspace as a snapshot.
+	Export Kind = "export"
+	Import Kind = "import"
 )
+
+// Kinds returns every kind, in the order in which documents list them.
+func Kinds() []Kind {
+	return []Kind{Infer, Add, Update, Delete, BatchUpdate, BatchDelete, Item, Erase, Export, Import}
+}
 
 // EventStatus is what a client sees.
 type EventStatus string

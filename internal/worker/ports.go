@@ -86,6 +86,8 @@ type Deps struct {
 	Steps     Steps
 	Providers Providers
 	Beats     Beats
+	Known     Known             // nil: extraction is told nothing of what is known
+	Jobs      map[task.Kind]Job // kinds that work in pieces
 	Extractor model.Extractor
 	Embedder  model.Embedder
 	Wakeups   Wakeups

@@ -97,6 +97,10 @@ func (r *run) execute(ctx context.Context) (Done, error) {
 	err = r.guarded(func() error {
 		failpoint.Hit("worker.after_claim")
 		var err error
+		if job, ok := r.w.deps.Jobs[r.lease.Kind]; ok {
+			done, err = r.pieces(ctx, job)
+			return err
+		}
 		switch r.lease.Stage {
 		case task.Accepted:
 			done, err = r.infer(ctx)

@@ -30,6 +30,9 @@ type Lease struct {
 	Payload     []byte
 	Format      int
 	Policy      []byte
+	Cursor      int64 // how far work in chunks is
+	ItemKey     []byte
+	ItemRev     int // the item revision that the task lands
 	AcceptedAt  time.Time
 	ClaimedAt   time.Time
 	Troubled    int
@@ -120,10 +123,41 @@ type Later struct {
 // the step) or a database error (the transaction didn't happen). Ended tells that the task has ended; Head is
 // the lane's new head to be hinted; Hint is the task's own next wakeup.
 type Done struct {
-	Ended bool
-	Head  *task.Hint
-	Hint  *task.Hint
-	Err   error
+	Ended  bool
+	Cursor int64 // after a chunk: where the next one begins
+	Head   *task.Hint
+	Hint   *task.Hint
+	Err    error
+}
+
+// Chunk is one piece of a task that works in pieces: the texts that must be embedded before it is applied, and
+// what its job wants to remember between reading and applying it.
+type Chunk struct {
+	Texts []string
+	State any
+}
+
+// Job is the work of one kind of task in pieces, each its own transaction. The first sets the stage to committed,
+// the last ends the task; each is fenced by the lease and by where the piece begins (lease.Cursor), and moves it.
+type Job interface {
+	// Next reads the piece that begins at the lease's cursor, without a lock.
+	Next(ctx context.Context, lease Lease) (Chunk, error)
+	// Apply commits it with its vectors (one for each text, nil for one that the embedder refuses).
+	Apply(ctx context.Context, lease Lease, chunk Chunk, vectorModel string, vectors []model.Vector, work Work) Done
+}
+
+// KnownRecord is a live record of a task's lane that a new fact may supersede.
+type KnownRecord struct {
+	ID      uuid.UUID
+	Version int
+	Text    string
+	SaidAt  time.Time
+}
+
+// Known reads what the lane knows already: the live records that share most terms with the conversation and the
+// newest ones, at most limit, in the order in which they were said.
+type Known interface {
+	Known(ctx context.Context, lease Lease, terms []string, limit int) ([]KnownRecord, error)
 }
 
 // Beat is the answer to a heartbeat: until when, by the database's clock, the task's provider is paused (zero

@@ -97,16 +97,40 @@ func (e EventStatus) Valid() bool {
 
 // Defines values for EventType.
 const (
-	MemoryAdd   EventType = "memory_add"
-	MemoryInfer EventType = "memory_infer"
+	Export            EventType = "export"
+	Import            EventType = "import"
+	MemoryAdd         EventType = "memory_add"
+	MemoryBatchDelete EventType = "memory_batch_delete"
+	MemoryBatchUpdate EventType = "memory_batch_update"
+	MemoryDelete      EventType = "memory_delete"
+	MemoryInfer       EventType = "memory_infer"
+	MemoryItem        EventType = "memory_item"
+	MemoryUpdate      EventType = "memory_update"
+	ScopeErase        EventType = "scope_erase"
 )
 
 // Valid indicates whether the value is a known member of the EventType enum.
 func (e EventType) Valid() bool {
 	switch e {
+	case Export:
+		return true
+	case Import:
+		return true
 	case MemoryAdd:
 		return true
+	case MemoryBatchDelete:
+		return true
+	case MemoryBatchUpdate:
+		return true
+	case MemoryDelete:
+		return true
 	case MemoryInfer:
+		return true
+	case MemoryItem:
+		return true
+	case MemoryUpdate:
+		return true
+	case ScopeErase:
 		return true
 	default:
 		return false

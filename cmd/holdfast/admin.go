@@ -1,0 +1,253 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-memory/holdfast/internal/access"
+	"github.com/holdfast-memory/holdfast/internal/app"
+	"github.com/holdfast-memory/holdfast/internal/postgres"
+)
+
+type migrateCommand struct{ app.Database }
+
+func (c *migrateCommand) Run(s *session) error {
+	applied, err := app.Migrate(s.ctx, c.Database)
+	if err != nil {
+		return err
+	}
+	if applied == nil {
+		applied = []int64{}
+	}
+	if len(applied) == 0 {
+		return s.show(map[string]any{"applied": applied}, "The database is up to date.\n")
+	}
+	return s.show(map[string]any{"applied": applied}, "Migrated: %v\n", applied)
+}
+
+// admin opens the database for an operator's command.
+func (s *session) admin(d app.Database, do func(db *postgres.DB) error) error {
+	located, err := d.Located()
+	if err != nil {
+		return err
+	}
+	db, err := app.OpenDB(s.ctx, located)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return do(db)
+}
+
+type workspaceCommand struct {
+	Create  workspaceCreate  `cmd:"" help:"Make a workspace."`
+	List    workspaceList    `cmd:"" help:"List workspaces."`
+	Suspend workspaceSuspend `cmd:"" help:"Refuse a workspace's writes and leave its work alone, or let both go on."`
+}
+
+type workspaceCreate struct {
+	app.Database
+	Name      string `arg:"" help:"Its name."`
+	Unmetered bool   `env:"-" help:"Its writes cost nothing."`
+}
+
+func (c *workspaceCreate) Run(s *session) error {
+	return s.admin(c.Database, func(db *postgres.DB) error {
+		w, err := db.CreateWorkspace(s.ctx, c.Name, !c.Unmetered)
+		if err != nil {
+			return err
+		}
+		return s.show(workspaceOf(w), "ws_%s  %s\n", w.ID, w.Name)
+	})
+}
+
+type workspaceList struct{ app.Database }
+
+func (c *workspaceList) Run(s *session) error {
+	return s.admin(c.Database, func(db *postgres.DB) error {
+		found, err := db.ListWorkspaces(s.ctx)
+		if err != nil {
+			return err
+		}
+		shown, rows := make([]workspace, len(found)), make([]string, len(found))
+		for i, w := range found {
+			shown[i] = workspaceOf(w)
+			rows[i] = fmt.Sprintf("%s\t%s\t%s\t%d\t%d", shown[i].ID, w.Name, shown[i].Status, w.Available, w.Held)
+		}
+		if s.json {
+			return s.encode(shown)
+		}
+		return s.table("id\tname\tstatus\tavailable\theld", rows)
+	})
+}
+
+type workspaceSuspend struct {
+	app.Database
+	Workspace string `arg:"" help:"Its id or name."`
+	Resume    bool   `env:"-" help:"Let it go on."`
+}
+
+func (c *workspaceSuspend) Run(s *session) error {
+	return s.admin(c.Database, func(db *postgres.DB) error {
+		w, err := db.SuspendWorkspace(s.ctx, c.Workspace, !c.Resume)
+		if err != nil {
+			return err
+		}
+		return s.show(workspaceOf(w), "ws_%s  %s  %s\n", w.ID, w.Name, workspaceOf(w).Status)
+	})
+}
+
+type workspace struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Status    string    `json:"status"`
+	Metered   bool      `json:"metered"`
+	Available int64     `json:"available"`
+	Held      int64     `json:"held"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func workspaceOf(w postgres.Workspace) workspace {
+	status := "active"
+	if w.SuspendedAt != nil {
+		status = "suspended"
+	}
+	return workspace{"ws_" + w.ID.String(), w.Name, status, w.Metered, w.Available, w.Held, w.CreatedAt}
+}
+
+type keyCommands struct {
+	Create keyCreate `cmd:"" help:"Make a key. It is shown once."`
+	List   keyList   `cmd:"" help:"List a workspace's keys."`
+	Revoke keyRevoke `cmd:"" help:"End a key for good."`
+}
+
+type ofWorkspace struct {
+	app.Database
+	Workspace string `default:"default" help:"The workspace's id or name."`
+}
+
+type keyCreate struct {
+	ofWorkspace
+	Name       string        `env:"-" help:"What it is for."`
+	Permission []string      `env:"-" placeholder:"NAME" help:"What it may do, several times or with commas (all but admin): memory:read, memory:write, operations:read, operations:retry, credits:read, admin."`
+	Expires    time.Duration `env:"-" placeholder:"720h" help:"When it ends by itself (never)."`
+}
+
+func (c *keyCreate) Run(s *session) error {
+	permissions, err := permissionsOf(c.Permission)
+	if err != nil {
+		return err
+	}
+	var expires *time.Time
+	if c.Expires != 0 {
+		at := time.Now().Add(c.Expires)
+		expires = &at
+	}
+	return s.admin(c.Database, func(db *postgres.DB) error {
+		w, err := db.Workspace(s.ctx, c.Workspace)
+		if err != nil {
+			return err
+		}
+		key, err := db.CreateKey(s.ctx, w.ID, c.Name, permissions, expires)
+		if err != nil {
+			return err
+		}
+		return s.show(map[string]any{"id": key.ID(), "key": key.Reveal(), "workspace": "ws_" + w.ID.String()}, "%s\n", key.Reveal())
+	})
+}
+
+// permissionsOf are the named ones, and without names all that an application needs.
+func permissionsOf(names []string) ([]access.Permission, error) {
+	var permissions []access.Permission
+	for _, name := range names {
+		p, ok := access.ParsePermission(name)
+		if !ok {
+			return nil, exitf(app.ExitUsage, "there is no permission %q", name)
+		}
+		permissions = append(permissions, p)
+	}
+	if len(permissions) > 0 {
+		return permissions, nil
+	}
+	for _, p := range access.Permissions() {
+		if p != access.Admin {
+			permissions = append(permissions, p)
+		}
+	}
+	return permissions, nil
+}
+
+type keyList struct{ ofWorkspace }
+
+func (c *keyList) Run(s *session) error {
+	return s.admin(c.Database, func(db *postgres.DB) error {
+		w, err := db.Workspace(s.ctx, c.Workspace)
+		if err != nil {
+			return err
+		}
+		found, err := db.ListKeys(s.ctx, w.ID)
+		if err != nil {
+			return err
+		}
+		shown, rows := make([]keyInfo, len(found)), make([]string, len(found))
+		for i, k := range found {
+			shown[i] = keyInfo{k.ID, k.Name, k.Permissions, k.CreatedAt, k.ExpiresAt, k.RevokedAt}
+			rows[i] = fmt.Sprintf("%s\t%s\t%s\t%s", k.ID, k.Name, shown[i].state(), joined(k.Permissions))
+		}
+		if s.json {
+			return s.encode(shown)
+		}
+		return s.table("id\tname\tstate\tpermissions", rows)
+	})
+}
+
+type keyInfo struct {
+	ID          string              `json:"id"`
+	Name        string              `json:"name"`
+	Permissions []access.Permission `json:"permissions"`
+	CreatedAt   time.Time           `json:"created_at"`
+	ExpiresAt   *time.Time          `json:"expires_at"`
+	RevokedAt   *time.Time          `json:"revoked_at"`
+}
+
+func (k keyInfo) state() string {
+	switch {
+	case k.RevokedAt != nil:
+		return "revoked"
+	case k.ExpiresAt != nil:
+		return "until " + k.ExpiresAt.Format(time.DateOnly)
+	}
+	return "active"
+}
+
+func joined(permissions []access.Permission) string {
+	names := make([]string, len(permissions))
+	for i, p := range permissions {
+		names[i] = string(p)
+	}
+	return strings.Join(names, ",")
+}
+
+type keyRevoke struct {
+	ofWorkspace
+	ID string `arg:"" help:"The key's id, or the key itself."`
+}
+
+func (c *keyRevoke) Run(s *session) error {
+	id := c.ID
+	if key, err := access.ParseKey(id); err == nil {
+		id = key.ID()
+	}
+	id = strings.TrimPrefix(id, "hfk_")
+	return s.admin(c.Database, func(db *postgres.DB) error {
+		w, err := db.Workspace(s.ctx, c.Workspace)
+		if err != nil {
+			return err
+		}
+		if err := db.RevokeKey(s.ctx, w.ID, id); err != nil {
+			return err
+		}
+		return s.show(map[string]string{"id": id, "state": "revoked"}, "%s is revoked.\n", id)
+	})
+}

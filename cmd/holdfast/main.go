@@ -1,0 +1,65 @@
+// Command holdfast runs all of Holdfast in one process (up), shows what it promises (demo), and is the operator's
+// and the caller's tool: migrate, workspace, key, credits, add, event, search, doctor.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/holdfast-memory/holdfast/internal/app"
+)
+
+type grammar struct {
+	JSON bool `name:"json" env:"-" help:"Print JSON for scripts."`
+
+	Up        upCommand        `cmd:"" help:"Run everything here, with a private PostgreSQL and an embedded NATS unless others are named."`
+	Demo      demoCommand      `cmd:"" help:"Show what Holdfast promises with real processes, and leave nothing running."`
+	Add       addCommand       `cmd:"" help:"Remember a text or a conversation."`
+	Event     eventCommands    `cmd:"" help:"Look at events, wait for them, retry or cancel them."`
+	Search    searchCommand    `cmd:"" help:"Find memories."`
+	Doctor    doctorCommand    `cmd:"" help:"Check database, NATS, model and clock, and say what to do."`
+	Migrate   migrateCommand   `cmd:"" help:"Bring the database to this build's schema."`
+	Workspace workspaceCommand `cmd:"" help:"Create, list and suspend workspaces."`
+	Key       keyCommands      `cmd:"" help:"Create, list and revoke API keys."`
+	Credits   creditCommands   `cmd:"" help:"Grant and show credits."`
+	Version   versionCommand   `cmd:"" help:"Print the version."`
+
+	API    apiCommand    `cmd:"" name:"api" hidden:"" help:"The same as the binary api."`
+	Worker workerCommand `cmd:"" hidden:"" help:"The same as the binary worker."`
+	Repair repairCommand `cmd:"" hidden:"" help:"The same as the binary repair."`
+}
+
+// session is what every command gets.
+type session struct {
+	ctx  context.Context
+	out  io.Writer
+	err  io.Writer
+	in   *os.File
+	json bool
+}
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	var g grammar
+	selected := app.Parse(&g, "holdfast", "Durable memory writes for applications with language models. "+
+		"Every flag can also be set as HOLDFAST_…, such as HOLDFAST_API_KEY.")
+	ctx, release := app.Signals(context.Background())
+	defer release()
+	s := &session{ctx: ctx, out: os.Stdout, err: os.Stderr, in: os.Stdin, json: g.JSON}
+	err := selected.Run(s)
+	if err == nil {
+		return app.ExitOK
+	}
+	code := app.ExitFailed
+	if e, ok := errors.AsType[*exitError](err); ok {
+		code = e.code
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(os.Stderr, "holdfast:", text)
+	}
+	return code
+}

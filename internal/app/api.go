@@ -1,0 +1,119 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/holdfast-memory/holdfast/internal/credit"
+	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/httpapi"
+	"github.com/holdfast-memory/holdfast/internal/obs"
+	"github.com/holdfast-memory/holdfast/internal/recall"
+	"github.com/holdfast-memory/holdfast/internal/task"
+	"github.com/holdfast-memory/holdfast/internal/write"
+)
+
+// apiStop lets answers under way finish: an acceptance takes 15 s at most, and waits end at once.
+const apiStop = 20 * time.Second
+
+// newAPI builds the HTTP API over the core's stores, serving on listener.
+func (c *core) newAPI(listener net.Listener) (*httpapi.Server, error) {
+	prices := credit.DefaultPrices()
+	accepter, err := write.NewAccepter(countedAccepts{c.db, c.metrics}, c.wakeups, prices, nil)
+	if err != nil {
+		return nil, fmt.Errorf("build API: %w", err)
+	}
+	writer, err := write.NewWriter(countedWrites{c.db, c.metrics}, c.wakeups, c.embedder, prices)
+	if err != nil {
+		return nil, fmt.Errorf("build API: %w", err)
+	}
+	retrier, err := write.NewRetrier(c.db, c.wakeups, prices)
+	if err != nil {
+		return nil, fmt.Errorf("build API: %w", err)
+	}
+	canceller, err := write.NewCanceller(c.db, c.wakeups, c.wakeups)
+	if err != nil {
+		return nil, fmt.Errorf("build API: %w", err)
+	}
+	deps := httpapi.Deps{
+		Authenticator: c.db, Accepter: accepter, Writer: writer, Retrier: retrier, Canceller: canceller,
+		Log: c.log,
+	}
+	if err := c.addReaders(&deps); err != nil {
+		return nil, fmt.Errorf("build API: %w", err)
+	}
+	return httpapi.New(deps, httpapi.Config{Listener: listener, Observe: c.metrics.Request})
+}
+
+// addReaders fills in the use cases that read.
+func (c *core) addReaders(deps *httpapi.Deps) error {
+	events, err := recall.NewEvents(c.db.EventReader(c.settings.MaxAttempts), c.wakeups)
+	if err != nil {
+		return err
+	}
+	memories, err := recall.NewMemories(c.db)
+	if err != nil {
+		return err
+	}
+	searcher, err := recall.NewSearcher(c.db, c.embedder)
+	if err != nil {
+		return err
+	}
+	credits, err := recall.NewCredits(c.db)
+	if err != nil {
+		return err
+	}
+	health, err := recall.NewHealth(c.db, c.wakeups.healthy)
+	if err != nil {
+		return err
+	}
+	deps.Events, deps.Memories, deps.Searcher, deps.Credits, deps.Health = events, memories, searcher, credits, health
+	return nil
+}
+
+// countedAccepts counts what is decided about inferred adds.
+type countedAccepts struct {
+	store   write.AcceptStore
+	metrics *obs.Metrics
+}
+
+func (s countedAccepts) Accept(ctx context.Context, items []write.Acceptance) []write.Accepted {
+	answers := s.store.Accept(ctx, items)
+	for i, a := range answers {
+		s.metrics.Accept(string(items[i].Kind), verdict(a.Replayed, a.Refused), refusal(a.Refused))
+	}
+	return answers
+}
+
+// countedWrites counts what is decided about verbatim adds.
+type countedWrites struct {
+	store   write.NowStore
+	metrics *obs.Metrics
+}
+
+func (s countedWrites) WriteNow(ctx context.Context, w write.Written) (write.Stored, *task.Hint, error) {
+	stored, hint, err := s.store.WriteNow(ctx, w)
+	s.metrics.Accept(string(task.Add), verdict(stored.Replayed, err), refusal(err))
+	return stored, hint, err
+}
+
+func verdict(replayed bool, err error) string {
+	switch {
+	case err != nil:
+		return "refused"
+	case replayed:
+		return "replayed"
+	}
+	return "accepted"
+}
+
+// refusal is the public code of a refusal; an unknown COMMIT has none yet, because the acceptance is repeated.
+func refusal(err error) string {
+	if errors.Is(err, fault.ErrCommitUnknown) {
+		return "commit_unknown"
+	}
+	return string(fault.CodeOf(err))
+}

@@ -1,0 +1,174 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-memory/holdfast/internal/model"
+	"github.com/holdfast-memory/holdfast/internal/obs"
+	"github.com/holdfast-memory/holdfast/internal/postgres"
+	"github.com/holdfast-memory/holdfast/internal/wakeup"
+)
+
+const (
+	// beatConns are connections of their own for heartbeats, so that work which uses up the pool costs no lease. Two
+	// are enough: a heartbeat is one short statement.
+	beatConns = 2
+	// ackMargin is how much longer than a lease a hint stays out before NATS delivers it again.
+	ackMargin = 15 * time.Second
+	// watchEvery is how often stream and consumers are looked at; a reconnect looks at once.
+	watchEvery = 15 * time.Second
+	// topologyBound is how long a start waits for NATS: it can do without.
+	topologyBound = 5 * time.Second
+	// natsStop and poolStop bound the last two steps of a stop.
+	natsStop = 3 * time.Second
+	poolStop = 5 * time.Second
+)
+
+// core is what the parts of one process share.
+type core struct {
+	settings  Settings
+	log       zerolog.Logger
+	metrics   *obs.Metrics
+	db        *postgres.DB
+	wakeups   wakeups
+	extractor model.Extractor
+	embedder  model.Embedder
+}
+
+// openCore opens database and NATS. The database must be reachable and migrated; NATS need not be there.
+func openCore(ctx context.Context, s Settings, log zerolog.Logger, process string) (_ *core, err error) {
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("settings: %w", err)
+	}
+	c := &core{settings: s, log: log, metrics: obs.NewMetrics(Version())}
+	if c.extractor, err = s.extractor(); err != nil {
+		return nil, fmt.Errorf("settings: %w", err)
+	}
+	if c.embedder, err = s.embedder(); err != nil {
+		return nil, fmt.Errorf("settings: %w", err)
+	}
+	if err := requireMigrated(ctx, s.Database); err != nil {
+		return nil, err
+	}
+	if c.db, err = OpenDB(ctx, s.Database); err != nil {
+		return nil, err
+	}
+	c.metrics.WatchQueue(c.db.Facts)
+	if s.NATSURL == "" {
+		log.Warn().Msg("no NATS URL is set: tasks are found by polling only")
+		return c, nil
+	}
+	client, err := wakeup.Connect(ctx, wakeup.Config{
+		URL: s.NATSURL.Reveal(), Name: "holdfast-" + process, AckWait: s.LeaseTTL + ackMargin, Log: log,
+	})
+	if err != nil {
+		c.db.Close()
+		return nil, err
+	}
+	c.wakeups = wakeups{client}
+	c.metrics.WatchHints(c.wakeups.counts)
+	return c, nil
+}
+
+// OpenDB opens a pool with what the settings say.
+func OpenDB(ctx context.Context, d Database) (*postgres.DB, error) {
+	return openPool(ctx, d, 0)
+}
+
+func openPool(ctx context.Context, d Database, conns int32) (*postgres.DB, error) {
+	if d.DatabaseURL == "" {
+		return nil, errNoDatabase
+	}
+	db, err := postgres.Open(ctx, postgres.Config{
+		URL: d.DatabaseURL.Reveal(), MaxConns: conns, TransactionPooler: d.DatabasePooler == "transaction",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	return db, nil
+}
+
+var errNoDatabase = errors.New("no database: set HOLDFAST_DATABASE_URL, or start one with `holdfast up`")
+
+// requireMigrated refuses a database whose schema is older than this build. A newer one is taken: binaries of the
+// previous version go on working during a rollout.
+func requireMigrated(ctx context.Context, d Database) error {
+	if d.DatabaseURL == "" {
+		return errNoDatabase
+	}
+	current, latest, err := postgres.MigrationStatus(ctx, d.Direct().Reveal())
+	if err != nil {
+		return fmt.Errorf("look at the database: %w", err)
+	}
+	if current < latest {
+		return fmt.Errorf("the database has schema version %d and this build needs %d: run `holdfast migrate` first", current, latest)
+	}
+	return nil
+}
+
+// ready tells whether the process can do its work. What the driver says is kept out of the answer.
+func (c *core) ready(ctx context.Context) error {
+	if c.db.Ping(ctx) != nil {
+		return errors.New("the database does not answer")
+	}
+	return nil
+}
+
+// topology makes stream and consumers before the first hint, if NATS is there; otherwise watch makes them later.
+func (c *core) topology(ctx context.Context) {
+	if c.wakeups.client == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, topologyBound)
+	defer cancel()
+	if err := c.wakeups.client.EnsureTopology(ctx); err != nil {
+		c.log.Warn().Err(err).Msg("hints wait for NATS; tasks are found by polling meanwhile")
+	}
+}
+
+// watch keeps stream and consumers there until ctx ends; onMissing is called after they were made anew.
+func (c *core) watch(ctx context.Context, onMissing func(context.Context)) {
+	if c.wakeups.client != nil {
+		c.wakeups.client.Watch(ctx, watchEvery, onMissing)
+	}
+}
+
+// close ends NATS and then the pool, both bounded.
+func (c *core) close(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	limited, cancel := context.WithTimeout(ctx, natsStop)
+	defer cancel()
+	err := c.wakeups.stop(limited)
+	return errors.Join(err, closePool(c.db))
+}
+
+// closePool waits for borrowed connections, but not for ever: they end with the process anyway.
+func closePool(db *postgres.DB) error {
+	closed := make(chan struct{})
+	go func() {
+		db.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+		return nil
+	case <-time.After(poolStop):
+		return fmt.Errorf("close pool: connections are still in use after %s", poolStop)
+	}
+}
+
+// Logger returns the logger of a process, on standard error: JSON lines, or words when a person watches.
+func Logger(s Settings, process string) (zerolog.Logger, error) {
+	var to io.Writer = os.Stderr
+	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		to = zerolog.ConsoleWriter{Out: os.Stderr, TimeFormat: time.TimeOnly, FieldsExclude: []string{"process"}}
+	}
+	return obs.NewLogger(to, s.LogLevel, process)
+}

@@ -1,0 +1,170 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-memory/holdfast/internal/model"
+	"github.com/holdfast-memory/holdfast/internal/postgres"
+	"github.com/holdfast-memory/holdfast/internal/task"
+	"github.com/holdfast-memory/holdfast/internal/wakeup"
+)
+
+// Grade says how bad a finding of doctor is.
+type Grade string
+
+// The grades. Only a danger makes doctor fail.
+const (
+	Good    Grade = "ok"
+	Warning Grade = "warning"
+	Danger  Grade = "danger"
+)
+
+// Finding is one thing that doctor looked at. Advice is empty when there is nothing to do.
+type Finding struct {
+	Check  string `json:"check"`
+	Grade  Grade  `json:"grade"`
+	Found  string `json:"found"`
+	Advice string `json:"advice,omitempty"`
+}
+
+const (
+	// natsBound is how long doctor waits for NATS, and modelBound for a provider's list of models.
+	natsBound  = 5 * time.Second
+	modelBound = 15 * time.Second
+	natsLook   = 50 * time.Millisecond
+)
+
+// Doctor looks at everything that the processes of these settings need and changes nothing. Each check stands for
+// itself: one that can't be made is a finding, not an error.
+func Doctor(ctx context.Context, s Settings) ([]Finding, error) {
+	database, nats, err := s.located()
+	if err != nil && !errors.Is(err, errNoDatabase) {
+		return nil, err
+	}
+	s.Database, s.NATSURL = database, nats
+	var found []Finding
+	if err := s.Validate(); err != nil {
+		found = append(found, Finding{"settings", Danger, err.Error(), "Correct the setting; no process starts with it."})
+	} else {
+		found = append(found, Finding{Check: "settings", Grade: Good, Found: "they fit together"})
+	}
+	if s.DatabaseURL == "" {
+		found = append(found, Finding{"database", Danger, "none is named", "Set HOLDFAST_DATABASE_URL, or run `holdfast up`."})
+	} else {
+		found = append(found, examineDatabase(ctx, s)...)
+	}
+	found = append(found, examineNATS(ctx, s)...)
+	return append(found, examineModels(ctx, s.Models)...), nil
+}
+
+func examineDatabase(ctx context.Context, s Settings) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, lookBound)
+	defer cancel()
+	conn, err := connect(ctx, s.Direct())
+	if err != nil {
+		return []Finding{{"database", Danger, err.Error(), "Start it, or correct HOLDFAST_DATABASE_URL. Nothing works without it."}}
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	found, err := examineServer(ctx, conn)
+	if err != nil {
+		return append(found, Finding{"database", Danger, "its settings cannot be read: " + err.Error(), "Let the user read pg_settings."})
+	}
+	found = append(found, examineMigrations(ctx, s.Database))
+	if s.DatabasePooler == "transaction" && s.DatabaseDirectURL == "" {
+		found = append(found, Finding{
+			"pooler", Danger, "HOLDFAST_DATABASE_POOLER is transaction and HOLDFAST_DATABASE_DIRECT_URL is not set",
+			"Set it to the server itself: migrations take a lock that a pooled session doesn't keep.",
+		})
+	}
+	return found
+}
+
+func examineMigrations(ctx context.Context, d Database) Finding {
+	current, latest, err := postgres.MigrationStatus(ctx, d.Direct().Reveal())
+	switch {
+	case err != nil:
+		return Finding{"migrations", Danger, err.Error(), "Let the user create tables in its database."}
+	case current < latest:
+		return Finding{"migrations", Danger, fmt.Sprintf("version %d of %d", current, latest), "Run `holdfast migrate`; API and workers refuse to start before."}
+	case current > latest:
+		return Finding{"migrations", Warning, fmt.Sprintf("version %d, this build knows %d", current, latest), "Update these binaries to the version that migrated."}
+	}
+	return Finding{Check: "migrations", Grade: Good, Found: fmt.Sprintf("version %d, the newest", current)}
+}
+
+func examineNATS(ctx context.Context, s Settings) []Finding {
+	if s.NATSURL == "" {
+		return []Finding{{
+			"nats", Warning, "HOLDFAST_NATS_URL is not set",
+			"Everything works, but tasks start at the next poll (" + s.WorkerPoll.String() + ") and not at once.",
+		}}
+	}
+	const away = "Start it, or correct HOLDFAST_NATS_URL. Nothing is lost meanwhile; tasks are found by polling."
+	client, err := wakeup.Connect(ctx, wakeup.Config{URL: s.NATSURL.Reveal(), Name: "holdfast-doctor", Log: zerolog.Nop()})
+	if err != nil {
+		return []Finding{{"nats", Danger, err.Error(), "Correct HOLDFAST_NATS_URL."}}
+	}
+	defer func() { _ = client.Stop(context.WithoutCancel(ctx)) }()
+	limited, cancel := context.WithTimeout(ctx, natsBound)
+	defer cancel()
+	for client.Healthy() != nil {
+		select {
+		case <-limited.Done():
+			return []Finding{{"nats", Danger, "it does not answer", away}}
+		case <-time.After(natsLook):
+		}
+	}
+	found := []Finding{{Check: "nats", Grade: Good, Found: "connected"}}
+	for _, class := range []string{task.Interactive, task.Bulk} {
+		waiting, err := client.Waiting(limited, class)
+		if err != nil {
+			found = append(found, Finding{
+				"nats consumer " + class, Warning, err.Error(),
+				"Any API, worker or repair process makes stream and consumers when it starts; if one runs, JetStream is off or the account may not use it.",
+			})
+			continue
+		}
+		found = append(found, Finding{Check: "nats consumer " + class, Grade: Good, Found: fmt.Sprintf("%d hints", waiting)})
+	}
+	return found
+}
+
+func examineModels(ctx context.Context, m Models) []Finding {
+	var found []Finding
+	extractor, err := m.extractor()
+	if err != nil {
+		found = append(found, Finding{"extractor", Danger, err.Error(), "Correct its settings; workers don't start."})
+	} else {
+		found = append(found, examineProvider(ctx, "extractor", extractor))
+	}
+	embedder, err := m.embedder()
+	if err != nil {
+		return append(found, Finding{"embedder", Danger, err.Error(), "Correct its settings; API and workers don't start."})
+	}
+	return append(found, examineProvider(ctx, "embedder", embedder))
+}
+
+// provider is what an extractor and an embedder have in common.
+type provider interface {
+	Provider() string
+	Check(ctx context.Context) error
+}
+
+func examineProvider(ctx context.Context, role string, p provider) Finding {
+	ctx, cancel := context.WithTimeout(ctx, modelBound)
+	defer cancel()
+	err := p.Check(ctx)
+	if err == nil {
+		return Finding{Check: role, Grade: Good, Found: p.Provider()}
+	}
+	finding := Finding{role, Danger, p.Provider() + ": " + err.Error(), "Look at its address and whether it runs. Tasks wait and are retried meanwhile."}
+	if failure, ok := errors.AsType[*model.Error](err); ok && failure.Class == task.ProviderRejected {
+		finding.Advice = "It refuses the API key, the model or the quota: correct them with the provider. Tasks wait and are retried meanwhile."
+	}
+	return finding
+}

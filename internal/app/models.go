@@ -1,0 +1,44 @@
+package app
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/holdfast-memory/holdfast/internal/model"
+	"github.com/holdfast-memory/holdfast/internal/model/anthropic"
+	"github.com/holdfast-memory/holdfast/internal/model/offline"
+	"github.com/holdfast-memory/holdfast/internal/model/openai"
+)
+
+// extractor builds the extractor that the settings name. It opens no connection.
+func (m Models) extractor() (model.Extractor, error) {
+	switch m.Extractor {
+	case "openai":
+		return openai.New(m.openAI(m.OpenAIModel))
+	case "anthropic":
+		return anthropic.New(anthropic.Config{
+			BaseURL: m.AnthropicBaseURL, APIKey: m.AnthropicAPIKey, Model: m.AnthropicModel, Timeout: m.ModelTimeout,
+			Proxy: http.ProxyFromEnvironment,
+		})
+	case "offline", "":
+		return offline.New(), nil
+	}
+	return nil, fmt.Errorf("extractor must be offline, openai or anthropic, not %q", m.Extractor)
+}
+
+func (m Models) embedder() (model.Embedder, error) {
+	switch m.Embedder {
+	case "openai":
+		return openai.NewEmbedder(m.openAI(m.OpenAIEmbeddingModel))
+	case "offline", "":
+		return offline.NewEmbedder(), nil
+	}
+	return nil, fmt.Errorf("embedder must be offline or openai, not %q", m.Embedder)
+}
+
+func (m Models) openAI(name string) openai.Config {
+	return openai.Config{
+		BaseURL: m.OpenAIBaseURL, APIKey: m.OpenAIAPIKey, Model: name, Timeout: m.ModelTimeout,
+		Proxy: http.ProxyFromEnvironment,
+	}
+}

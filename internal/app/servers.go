@@ -1,0 +1,138 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast-memory/holdfast/internal/localdev"
+	"github.com/holdfast-memory/holdfast/internal/model"
+)
+
+const (
+	// serverStart bounds the start of both servers; a database that recovers from a crash takes longest.
+	serverStart = 6 * time.Minute
+	// databaseStop is longer than the checkpoint of a server that is stopped in the middle of heavy writing takes.
+	databaseStop = 40 * time.Second
+)
+
+// servers are the two that `holdfast up` runs itself, unless the settings name others.
+type servers struct {
+	dir      string
+	postgres *localdev.Postgres
+	nats     *localdev.NATS
+}
+
+// ports are kept over restarts, so that workers that run as processes of their own find the servers again.
+type ports struct {
+	Postgres int `json:"postgres"`
+	NATS     int `json:"nats"`
+}
+
+// startServers starts what s doesn't name and writes the addresses into it.
+func startServers(ctx context.Context, dir string, s *Settings) (_ *servers, err error) {
+	ctx, cancel := context.WithTimeout(ctx, serverStart)
+	defer cancel()
+	run := &servers{dir: dir}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, run.stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	before := run.keptPorts()
+	if s.DatabaseURL == "" {
+		if run.postgres, err = startPostgres(ctx, dir, before.Postgres); err != nil {
+			return run, err
+		}
+		s.DatabaseURL, s.DatabaseDirectURL = model.Secret(run.postgres.URL()), ""
+		s.DatabasePooler = "none"
+	}
+	if s.NATSURL == "" {
+		if run.nats, err = startNATS(ctx, dir, before.NATS); err != nil {
+			return run, err
+		}
+		s.NATSURL = model.Secret(run.nats.URL())
+	}
+	return run, run.keepPorts(before)
+}
+
+// startPostgres tries the port of the last start first, and any free one when that fails.
+func startPostgres(ctx context.Context, dir string, port int) (*localdev.Postgres, error) {
+	cfg := localdev.PostgresConfig{DataDir: filepath.Join(dir, "postgres"), Fsync: true, Port: port}
+	server, err := localdev.StartPostgres(ctx, cfg)
+	if err != nil && port != 0 && ctx.Err() == nil {
+		cfg.Port = 0
+		server, err = localdev.StartPostgres(ctx, cfg)
+	}
+	return server, err
+}
+
+func startNATS(ctx context.Context, dir string, port int) (*localdev.NATS, error) {
+	cfg := localdev.NATSConfig{StoreDir: filepath.Join(dir, "nats"), Port: port}
+	server, err := localdev.StartNATS(ctx, cfg)
+	if err != nil && port != 0 && ctx.Err() == nil {
+		cfg.Port = 0
+		server, err = localdev.StartNATS(ctx, cfg)
+	}
+	return server, err
+}
+
+// keptPorts reads the ports of the last start. They are a convenience: without them free ones are taken.
+func (r *servers) keptPorts() (p ports) {
+	text, err := os.ReadFile(filepath.Join(r.dir, portsFile))
+	if err != nil || json.Unmarshal(text, &p) != nil {
+		return ports{}
+	}
+	return p
+}
+
+func (r *servers) keepPorts(p ports) error {
+	before := p
+	if r.postgres != nil {
+		p.Postgres = r.postgres.Port()
+	}
+	if r.nats != nil {
+		p.NATS = r.nats.Port()
+	}
+	if p == before {
+		return nil
+	}
+	return writeJSON(r.dir, portsFile, p)
+}
+
+// databasePID is the private server's process, 0 without one.
+func (r *servers) databasePID() int {
+	if r.postgres == nil {
+		return 0
+	}
+	return r.postgres.PID()
+}
+
+// watch tells fail when the private database ends by itself.
+func (r *servers) watch(ctx context.Context, fail func(error)) {
+	if r.postgres == nil {
+		<-ctx.Done()
+		return
+	}
+	select {
+	case <-r.postgres.Done():
+		fail(fmt.Errorf("the private PostgreSQL has ended; its log is %s", r.postgres.LogPath()))
+	case <-ctx.Done():
+	}
+}
+
+// stop ends NATS and then the database. It may be called twice.
+func (r *servers) stop(ctx context.Context) error {
+	var errs []error
+	if r.nats != nil {
+		errs = append(errs, within(ctx, natsStop, r.nats.Stop))
+	}
+	if r.postgres != nil {
+		errs = append(errs, within(ctx, databaseStop, r.postgres.Stop))
+	}
+	return errors.Join(errs...)
+}

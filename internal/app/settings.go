@@ -1,0 +1,103 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-memory/holdfast/internal/model"
+	"github.com/holdfast-memory/holdfast/internal/task"
+)
+
+// Database says how to reach PostgreSQL.
+type Database struct {
+	DatabaseURL       model.Secret `name:"database-url" placeholder:"URL" help:"PostgreSQL 15 or newer, as postgres://user:password@host/database. Otherwise the database that run.json in the state directory names."`
+	DatabasePooler    string       `name:"database-pooler" enum:"none,transaction" default:"none" help:"transaction: the URL leads to PgBouncer in transaction mode."`
+	DatabaseDirectURL model.Secret `name:"database-direct-url" placeholder:"URL" help:"The server itself, past a pooler, for migrations and doctor."`
+	StateDir          string       `name:"state-dir" placeholder:"DIR" help:"Where up keeps its servers' data and run.json (root: /var/lib/holdfast, others: $$XDG_STATE_HOME/holdfast)."`
+}
+
+// Direct returns the URL of the server itself.
+func (d Database) Direct() model.Secret {
+	if d.DatabaseDirectURL != "" {
+		return d.DatabaseDirectURL
+	}
+	return d.DatabaseURL
+}
+
+// Models says which providers do the thinking.
+type Models struct {
+	Extractor            string        `enum:"offline,openai,anthropic" default:"offline" help:"Who extracts memories: offline (no network, simple and deterministic), openai (any compatible server) or anthropic."`
+	Embedder             string        `enum:"offline,openai" default:"offline" help:"Who makes vectors: offline or openai."`
+	OpenAIBaseURL        string        `name:"openai-base-url" placeholder:"URL" help:"An OpenAI-compatible server (https://api.openai.com/v1)."`
+	OpenAIAPIKey         model.Secret  `name:"openai-api-key" placeholder:"KEY" help:"Its API key."`
+	OpenAIModel          string        `name:"openai-model" placeholder:"NAME" help:"Its model for extraction."`
+	OpenAIEmbeddingModel string        `name:"openai-embedding-model" placeholder:"NAME" help:"Its model for vectors."`
+	AnthropicBaseURL     string        `name:"anthropic-base-url" placeholder:"URL" help:"Another address than https://api.anthropic.com."`
+	AnthropicAPIKey      model.Secret  `name:"anthropic-api-key" placeholder:"KEY" help:"Its API key."`
+	AnthropicModel       string        `name:"anthropic-model" placeholder:"NAME" help:"Its model for extraction."`
+	ModelTimeout         time.Duration `name:"model-timeout" default:"60s" help:"How long one model call may take."`
+}
+
+// Work says how tasks are run and repaired.
+type Work struct {
+	LeaseTTL             time.Duration `name:"lease-ttl" default:"60s" help:"How long a task of a worker that died waits for another one; at least 1s. All processes must agree."`
+	MaxAttempts          int           `name:"max-attempts" default:"5" help:"Crashes before a task fails with ATTEMPTS_EXHAUSTED."`
+	RetryBase            time.Duration `name:"retry-base" default:"2s" help:"First delay after a provider failed; it doubles, with full jitter."`
+	OutputRetries        int           `name:"output-retries" default:"1" help:"Retries after an answer of the wrong form."`
+	WorkerSlots          int           `name:"worker-slots" default:"16" help:"Tasks that one worker runs at once."`
+	WorkerPoll           time.Duration `name:"worker-poll" default:"5s" help:"How often a worker looks for due tasks without being told; 0 is never."`
+	RepairInterval       time.Duration `name:"repair-interval" default:"10s" help:"How often repair makes a round."`
+	FailedInputRetention time.Duration `name:"failed-input-retention" default:"168h" help:"How long the input of a failed task is kept for a retry by hand."`
+	HintAge              time.Duration `name:"hint-age" default:"30s" hidden:"" help:"How long a due task waits before repair hints it again."`
+}
+
+// Settings are all settings of the processes, read from flags and from the environment under the same names
+// (--lease-ttl is HOLDFAST_LEASE_TTL). Every process takes all of them and uses its own.
+type Settings struct {
+	Database
+	Models
+	Work
+	NATSURL     model.Secret `name:"nats-url" placeholder:"URL" help:"NATS with JetStream, as nats://host:4222. Without it tasks are found by polling only."`
+	Listen      string       `placeholder:"HOST:PORT" help:"Where the API listens (127.0.0.1:8765)."`
+	AdminListen string       `name:"admin-listen" placeholder:"HOST:PORT" help:"Where /metrics, /healthz and /readyz are (127.0.0.1, the next free port from 8766); off is nowhere."`
+	LogLevel    string       `name:"log-level" enum:"debug,info,warn,error" default:"info" help:"What goes to standard error: debug, info, warn or error."`
+}
+
+const (
+	// keyRetention is the least time that an idempotency key lives after its task ended (DESIGN, Retention).
+	keyRetention = 30 * 24 * time.Hour
+	// maxInterval bounds the loops that find work when NATS is down.
+	maxInterval = time.Hour
+)
+
+// Validate refuses settings that contradict each other or that no process could work with. What one package alone
+// knows is checked by its constructor.
+func (s Settings) Validate() error {
+	switch {
+	case s.LeaseTTL < time.Second:
+		return fmt.Errorf("lease-ttl is %s: below 1s a slow disk costs leases", s.LeaseTTL)
+	case s.WorkerPoll < 0:
+		return errors.New("worker-poll is negative: 0 turns it off")
+	case s.RepairInterval < 100*time.Millisecond || s.RepairInterval > maxInterval:
+		return fmt.Errorf("repair-interval must be 100ms to %s, not %s", maxInterval, s.RepairInterval)
+	case s.FailedInputRetention < time.Second || s.FailedInputRetention > keyRetention:
+		return fmt.Errorf("failed-input-retention must be 1s to %s, the time that keys are kept, not %s", keyRetention, s.FailedInputRetention)
+	case s.HintAge < 0:
+		return errors.New("hint-age is negative")
+	}
+	if err := s.policy().Validate(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// policy returns the retry rules.
+func (s Settings) policy() task.Policy {
+	p := task.DefaultPolicy()
+	p.MaxAttempts, p.RetryBase, p.OutputRetries = s.MaxAttempts, s.RetryBase, s.OutputRetries
+	return p
+}
+
+// Secret is text that prints as [redacted].
+type Secret = model.Secret

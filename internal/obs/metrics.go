@@ -1,0 +1,97 @@
+package obs
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+const namespace = "holdfast"
+
+// Metrics are the counters of one process. Every label has a small fixed set of values.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	requests    *prometheus.CounterVec
+	requestTime *prometheus.HistogramVec
+	accepts     *prometheus.CounterVec
+
+	claims    *prometheus.CounterVec
+	endings   *prometheus.CounterVec
+	runTime   *prometheus.HistogramVec
+	calls     *prometheus.CounterVec
+	callTime  *prometheus.HistogramVec
+	callUnits *prometheus.CounterVec
+	troubles  *prometheus.CounterVec
+	busy      prometheus.Gauge
+}
+
+// NewMetrics returns metrics in a registry of their own, with those of the Go runtime and the process.
+func NewMetrics(version string) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		requests: counters("http_requests_total", "Requests answered, by route pattern.", "route", "method", "status"),
+		// Long-polls last up to a minute; everything else is milliseconds.
+		requestTime: histograms("http_request_seconds", "Time to answer a request.",
+			[]float64{.002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 30, 60}, "route"),
+		accepts: counters("accepts_total", "Commands decided: accepted, replayed or refused, by code.", "kind", "result", "code"),
+		claims:  counters("claims_total", "Leases taken, by where the task was found.", "source"),
+		endings: counters("task_endings_total", "Claims ended, by how and by the class of the failure.", "ending", "class"),
+		runTime: histograms("task_seconds", "Time from a claim to its end.",
+			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}, "ending"),
+		calls: counters("model_calls_total", "Calls of model providers; class is empty for a success.", "provider", "class"),
+		callTime: histograms("model_call_seconds", "Time of a call of a model provider.",
+			[]float64{.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}, "provider"),
+		callUnits: counters("model_tokens_total", "Tokens that providers say they counted.", "provider", "direction"),
+		troubles:  counters("worker_troubles_total", "What went wrong in a worker and was got over.", "what"),
+		busy: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "worker_busy", Help: "Tasks in hand.",
+		}),
+	}
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "build_info", Help: "Always 1; the label tells the version.",
+	}, []string{"version"})
+	info.WithLabelValues(version).Set(1)
+	m.registry.MustRegister(
+		m.requests, m.requestTime, m.accepts, m.claims, m.endings, m.runTime, m.calls, m.callTime, m.callUnits, m.troubles,
+		m.busy, info,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+func histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: name, Help: help, Buckets: buckets,
+	}, labels)
+}
+
+// Handler answers the metrics in the format that Prometheus reads.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		MaxRequestsInFlight: 4, // scrapers are few; each asks the database for the gauges of the queue
+		Timeout:             scrapeBound,
+	})
+}
+
+// scrapeBound is below the 10 s that Prometheus gives a scrape by default.
+const scrapeBound = 8 * time.Second
+
+// Request counts one answered request. Route is a pattern, never a path.
+func (m *Metrics) Request(route, method string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
+	m.requestTime.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// Accept counts one decided command: result is accepted, replayed or refused, code the public code of a refusal.
+func (m *Metrics) Accept(kind, result, code string) {
+	m.accepts.WithLabelValues(kind, result, code).Inc()
+}
