@@ -156,6 +156,8 @@ CREATE TABLE task_runs (
     CONSTRAINT task_runs_closed UNIQUE (task_id, generation, outcome, amount)
 ) WITH (fillfactor = 80);
 CREATE UNIQUE INDEX task_runs_open ON task_runs (task_id) WHERE outcome IS NULL;
+-- What a workspace holds now, for its books.
+CREATE INDEX task_runs_held ON task_runs (workspace_id, task_id) INCLUDE (amount) WHERE outcome IS NULL;
 CREATE INDEX task_runs_workspace ON task_runs (workspace_id, opened_at, task_id);
 
 -- One closing for each run, tied to the run's outcome and amount: a second settle, a settle after a release and

@@ -35,7 +35,7 @@ func (c *core) newWorker(ctx context.Context) (*workerPart, error) {
 	cfg.Slots, cfg.Poll = c.settings.WorkerSlots, c.settings.WorkerPoll
 	cfg.Policy, cfg.Log = c.settings.policy(), c.log
 	w, err := worker.New(worker.Deps{
-		Claims: c.db, Steps: c.db, Providers: c.db, Beats: beats, Extractor: c.extractor, Embedder: c.embedder,
+		Claims: c.db, Steps: c.db, Providers: c.db, Known: c.db, Beats: beats, Extractor: c.extractor, Embedder: c.embedder,
 		Wakeups: hints, Publisher: c.wakeups, Notifier: c.wakeups, Observer: c.metrics.Worker(),
 	}, cfg)
 	if err != nil {

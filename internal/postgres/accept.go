@@ -84,7 +84,7 @@ func (db *DB) Accept(ctx context.Context, items []write.Acceptance) []write.Acce
 
 func (db *DB) accept(ctx context.Context, item write.Acceptance) write.Accepted {
 	var answer write.Accepted
-	err := db.InTx(ctx, item.WorkspaceID, func(ctx context.Context, tx *Tx) error {
+	err := db.inKeyTx(ctx, item.WorkspaceID, func(ctx context.Context, tx *Tx) error {
 		answer = write.Accepted{TaskID: item.TaskID, Status: task.EventPending}
 		holder, err := tx.claimKey(ctx, item.WorkspaceID, item.TaskID, item.Claim, false)
 		if err != nil {
@@ -104,6 +104,18 @@ func (db *DB) accept(ctx context.Context, item write.Acceptance) write.Accepted 
 		return write.Accepted{Refused: err}
 	}
 	return answer
+}
+
+// inKeyTx is InTx for closures that begin with a key: it runs fn again, at most three times, when the key that
+// was found was retired meanwhile.
+func (db *DB) inKeyTx(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context, tx *Tx) error) error {
+	var err error
+	for range keyRuns {
+		if err = db.InTx(ctx, workspace, fn); !errors.Is(err, errRetired) {
+			return err
+		}
+	}
+	return fault.Wrap(fault.IdempotencyInProgress, err)
 }
 
 // claimKey claims the key for the task. It answers nil when the key is now the task's, and the id of the task
@@ -158,7 +170,7 @@ func (tx *Tx) readReplay(ctx context.Context, workspace, holder uuid.UUID, answe
 	b.query("read replay", readReplaySQL, pgx.NamedArgs{"task": holder, "workspace": workspace, "now": tx.db.now()},
 		func(rows pgx.Rows) error {
 			if !rows.Next() {
-				return fmt.Errorf("the task of a key is missing: %w", pgx.ErrNoRows)
+				return errRetired
 			}
 			var due bool
 			hint := task.Hint{TaskID: holder, WorkspaceID: workspace}

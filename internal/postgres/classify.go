@@ -58,6 +58,8 @@ const (
 	errInsufficient verdict = "the account cannot pay"
 	// errNoRun says that a task ended without an open run: the books would be wrong, so nothing is written.
 	errNoRun verdict = "the task has no open run"
+	// errRetired says that a key was retired between two statements of one transaction; the closure runs again.
+	errRetired verdict = "the key was retired meanwhile"
 	// errNotHere rolls a fenced step back whose task is not in the state that the step needs.
 	errNotHere verdict = "the task is not in the state that the step needs"
 )

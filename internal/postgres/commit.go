@@ -60,11 +60,12 @@ func (db *DB) commit(ctx context.Context, item worker.Commit) worker.Done {
 		done = worker.Done{Ended: item.Complete}
 		now := tx.db.now()
 		held := false
-		var repeats map[memory.ContentKey]uuid.UUID
+		var seen seenRecords
 		b := &batch{}
 		addLockLane(b, l.WorkspaceID, l.Lane)
 		b.query("fence commit", fenceCommitSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token, "now": now}, fence(&held))
-		addRepeats(b, l, item.Plan, now, &repeats)
+		addRepeats(b, l, item.Plan, now, &seen.repeats)
+		addTargets(b, l, item.Plan, &seen.targets)
 		if err := tx.send(ctx, b); err != nil {
 			return err
 		}
@@ -72,7 +73,7 @@ func (db *DB) commit(ctx context.Context, item worker.Commit) worker.Done {
 			return errNotHere
 		}
 		failpoint.Hit("commit.in_tx")
-		return tx.writePlan(ctx, item, repeats, now, &done)
+		return tx.writePlan(ctx, item, seen, now, &done)
 	})
 	if errors.Is(err, errNotHere) {
 		return db.moved(ctx, l)
@@ -84,16 +85,25 @@ func (db *DB) commit(ctx context.Context, item worker.Commit) worker.Done {
 	return done
 }
 
+// seenRecords is what the commit found of the lane's live records, under the lane's lock.
+type seenRecords struct {
+	repeats map[memory.ContentKey]uuid.UUID
+	targets map[memory.Target]bool
+}
+
 // writePlan writes everything that the commit makes visible: plan, records, history, terms, results and the next
 // head; and with a local embedder also the vectors and the end of the task.
-func (tx *Tx) writePlan(ctx context.Context, item worker.Commit, repeats map[memory.ContentKey]uuid.UUID, now *time.Time, done *worker.Done) error {
+func (tx *Tx) writePlan(ctx context.Context, item worker.Commit, seen seenRecords, now *time.Time, done *worker.Done) error {
 	l := item.Lease
-	results, added := decide(item.Plan, repeats)
+	results, added := decide(item.Plan, seen.repeats)
+	ended, pairs := supersede(item.Plan, added, seen.targets)
+	results = append(results, ended...)
 	b := &batch{}
 	if err := addPlan(b, item, now); err != nil {
 		return err
 	}
 	addRecords(b, recordOwner{l.TaskID, l.WorkspaceID, l.Scope, l.Lane, &l.AcceptedAt}, added, now)
+	addSupersede(b, l, pairs, now)
 	addResults(b, l.TaskID, l.WorkspaceID, results)
 	if l.Ordered {
 		addNextHead(b, l.WorkspaceID, l.Lane, now, func(h task.Hint) { done.Head = &h })

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -49,16 +50,12 @@ const dueWorkspaces = 200
 // workspaces: first the oldest task of each, then the second. A due task whose crashes are exhausted is failed
 // here: whoever finds it ends it.
 func (db *DB) Due(ctx context.Context, who worker.Claimant, limit int) ([]uuid.UUID, bool, error) {
-	start, err := uuid.NewV7() // shares its time with the newest workspaces only; the second pass reaches the rest
+	start, err := db.waitingStart(ctx)
 	if err != nil {
-		return nil, false, fmt.Errorf("due: %w", err)
+		return nil, false, err
 	}
-	random, err := uuid.NewRandom()
-	if err != nil {
-		return nil, false, fmt.Errorf("due: %w", err)
-	}
-	copy(start[2:], random[2:]) // keep the two most significant bytes, so that the start lies among real ids
 	var ids []uuid.UUID
+	var failures []error
 	for _, after := range []uuid.UUID{start, {}} {
 		if len(ids) > limit {
 			break
@@ -69,9 +66,12 @@ func (db *DB) Due(ctx context.Context, who worker.Claimant, limit int) ([]uuid.U
 		}
 		for _, id := range exhausted {
 			if _, err := db.exhaust(ctx, id, who.MaxAttempts); err != nil {
-				return nil, false, err
+				failures = append(failures, fmt.Errorf("exhaust %s: %w", id, err)) // one broken row never stops the rest
 			}
 		}
+	}
+	if len(ids) == 0 && len(failures) > 0 {
+		return nil, false, errors.Join(failures...)
 	}
 	more := len(ids) > limit
 	return ids[:min(len(ids), limit)], more, nil

@@ -66,34 +66,45 @@ type expiredLease struct {
 // Rescue implements worker.Claims. Each row has a transaction of its own and its own error: one poisoned row
 // never stops the rest. The answer holds what was moved even when there is an error.
 func (db *DB) Rescue(ctx context.Context, maxAttempts, limit int) ([]worker.Rescued, error) {
-	found, err := db.expired(ctx, maxAttempts, limit)
-	if err != nil {
-		return nil, err
-	}
 	var rescued []worker.Rescued
 	var failures []error
-	for _, lease := range found {
-		var one *worker.Rescued
-		if lease.exhausted {
-			one, err = db.exhaust(ctx, lease.id, maxAttempts)
-		} else {
-			one, err = db.rescue(ctx, lease, maxAttempts)
-		}
+	after := uuid.UUID{}
+	for range rescuePages {
+		found, err := db.expired(ctx, maxAttempts, after, limit)
 		if err != nil {
-			failures = append(failures, fmt.Errorf("rescue %s: %w", lease.id, err))
-			continue
+			return rescued, errors.Join(append(failures, err)...)
 		}
-		if one != nil {
-			rescued = append(rescued, *one)
+		for _, lease := range found {
+			after = lease.id
+			one, err := db.moveOn(ctx, lease, maxAttempts)
+			if err != nil {
+				failures = append(failures, fmt.Errorf("rescue %s: %w", lease.id, err))
+			}
+			if one != nil {
+				rescued = append(rescued, *one)
+			}
+		}
+		if len(found) < limit || len(rescued) > 0 {
+			break
 		}
 	}
 	return rescued, errors.Join(failures...)
 }
 
-func (db *DB) expired(ctx context.Context, maxAttempts, limit int) ([]expiredLease, error) {
+// rescuePages bounds how many pages of rows that could not be moved one call looks past.
+const rescuePages = 10
+
+func (db *DB) moveOn(ctx context.Context, lease expiredLease, maxAttempts int) (*worker.Rescued, error) {
+	if lease.exhausted {
+		return db.exhaust(ctx, lease.id, maxAttempts)
+	}
+	return db.rescue(ctx, lease, maxAttempts)
+}
+
+func (db *DB) expired(ctx context.Context, maxAttempts int, after uuid.UUID, limit int) ([]expiredLease, error) {
 	var found []expiredLease
 	err := db.alone(ctx, "expired leases", expiredSQL, pgx.NamedArgs{
-		"now": db.now(), "max_attempts": maxAttempts, "after": uuid.UUID{}, "limit": limit,
+		"now": db.now(), "max_attempts": maxAttempts, "after": after, "limit": limit,
 	}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var e expiredLease

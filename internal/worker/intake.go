@@ -27,9 +27,9 @@ const (
 	claimTries = 3
 	// nakDelay is after how long a hint whose claim failed comes again: the database is down, not the task late.
 	nakDelay = time.Second
-	// breathMin and breathMax bound the pause after failures of the same source in a row.
-	breathMin = 100 * time.Millisecond
-	breathMax = 5 * time.Second
+	// shortBreath and longBreath bound the pause after failures of the same source in a row.
+	shortBreath = 100 * time.Millisecond
+	longBreath = 5 * time.Second
 )
 
 // pull fetches hints of one class, for free slots only. A class that found nothing holds one slot while it
@@ -156,7 +156,7 @@ func (w *Worker) claim(ctx context.Context, id uuid.UUID, skipLocked bool) (*Lea
 		if err == nil {
 			return answer[0].Lease, sent, nil
 		}
-		if !errors.Is(err, fault.ErrCommitUnknown) || try == claimTries || !pause(ctx, breathMin) {
+		if !errors.Is(err, fault.ErrCommitUnknown) || try == claimTries || !pause(ctx, shortBreath) {
 			return nil, sent, fmt.Errorf("claim: %w", err)
 		}
 	}
@@ -196,7 +196,7 @@ type breather struct {
 func (b *breather) fail(random float64) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	length := min(breathMin<<min(b.n, 10), breathMax) // ten doublings exceed the bound
+	length := min(shortBreath<<min(b.n, 10), longBreath) // ten doublings exceed the bound
 	b.until = time.Now().Add(length/2 + time.Duration(random*float64(length/2)))
 	b.n++
 	return b.n

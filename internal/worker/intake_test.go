@@ -180,7 +180,7 @@ func TestHints(t *testing.T) {
 				t.Errorf("asked %d times in a minute", n)
 			}
 			r.hints.err = nil
-			r.elapse(breathMax)
+			r.elapse(longBreath)
 			m := r.hint(nil)
 			r.elapse(0)
 			if m.acks != 1 {
