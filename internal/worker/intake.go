@@ -29,7 +29,7 @@ const (
 	nakDelay = time.Second
 	// shortBreath and longBreath bound the pause after failures of the same source in a row.
 	shortBreath = 100 * time.Millisecond
-	longBreath = 5 * time.Second
+	longBreath  = 5 * time.Second
 )
 
 // pull fetches hints of one class, for free slots only. A class that found nothing holds one slot while it
