@@ -116,13 +116,19 @@ CREATE INDEX tasks_waiting ON tasks (workspace_id, lane, lane_seq)
     WHERE lane_seq IS NOT NULL AND NOT head AND stage = 'accepted' AND completed_at IS NULL;
 -- Listing events, newest first. Nothing is ordered by a UUIDv7 (I11): id only breaks ties.
 CREATE INDEX tasks_listed ON tasks (workspace_id, kind, accepted_at DESC, id DESC);
+-- Listing by status: what is open and what failed is rare among what succeeded.
+CREATE INDEX tasks_open ON tasks (workspace_id, kind, accepted_at DESC, id DESC) WHERE completed_at IS NULL;
+CREATE INDEX tasks_failed ON tasks (workspace_id, kind, accepted_at DESC, id DESC) WHERE status = 'failed';
 -- Retention walks terminal tasks in the order they ended.
 CREATE INDEX tasks_ended ON tasks (completed_at, id) WHERE completed_at IS NOT NULL;
 
 -- Terminal tasks move here, so that the hot table stays small. Readers look in the hot table first.
 CREATE TABLE tasks_archive (LIKE tasks INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED);
 ALTER TABLE tasks_archive ADD PRIMARY KEY (id);
+-- Lets the planner leave the archive out of queries for open tasks.
+ALTER TABLE tasks_archive ADD CONSTRAINT tasks_archive_ended CHECK (completed_at IS NOT NULL);
 CREATE INDEX tasks_archive_listed ON tasks_archive (workspace_id, kind, accepted_at DESC, id DESC);
+CREATE INDEX tasks_archive_failed ON tasks_archive (workspace_id, kind, accepted_at DESC, id DESC) WHERE status = 'failed';
 CREATE INDEX tasks_archive_ended ON tasks_archive (completed_at, id);
 
 CREATE VIEW all_tasks AS SELECT * FROM tasks UNION ALL SELECT * FROM tasks_archive;
@@ -291,11 +297,13 @@ CREATE TABLE memory_history (
 CREATE INDEX memory_history_memory ON memory_history (workspace_id, memory_id, version);
 CREATE INDEX memory_history_task ON memory_history (task_id, ordinal);
 
--- Lexical projection: the distinct terms of a record and how often each occurs, with the version they were made from.
+-- Lexical projection: the distinct terms of a record and how often each occurs. It is current while the record has the
+-- content it was made from; its version keeps an older one from being written over it.
 CREATE TABLE memory_terms (
     memory_id    uuid PRIMARY KEY,
     workspace_id uuid NOT NULL,
     version      integer NOT NULL,
+    content_key  bytea NOT NULL CHECK (octet_length(content_key) = 32),
     terms        text[] NOT NULL,
     counts       smallint[] NOT NULL,
     length       integer NOT NULL CHECK (length >= 0),
@@ -307,12 +315,15 @@ CREATE TABLE memory_vectors (
     memory_id    uuid PRIMARY KEY,
     workspace_id uuid NOT NULL,
     version      integer NOT NULL,
+    content_key  bytea NOT NULL CHECK (octet_length(content_key) = 32),
     model        text NOT NULL,
     vector       bytea,
     skipped      boolean NOT NULL DEFAULT false,
     made_at      timestamptz NOT NULL,
     CONSTRAINT memory_vectors_state CHECK (skipped = (vector IS NULL))
 );
+-- Numbers don't compress: trying to costs each write and each search.
+ALTER TABLE memory_vectors ALTER COLUMN vector SET STORAGE EXTERNAL;
 CREATE INDEX memory_vectors_skipped ON memory_vectors (workspace_id) WHERE skipped;
 
 -- Append-only, one row for each claim, written when it ends. No text. Leaves with its task.

@@ -48,11 +48,12 @@ func (s *Server) CancelEvent(ctx context.Context, request contract.CancelEventRe
 	return s.accepted(ctx, id)
 }
 
-// accepted answers 202 with the event as it is now.
+// accepted answers 202 with the event as it is now. What was asked for has been committed: when the event can't be
+// read, the caller must not be told that nothing was kept.
 func (s *Server) accepted(ctx context.Context, id uuid.UUID) (answer, error) {
 	event, err := s.deps.Events.Get(ctx, callOf(ctx).caller.Workspace.ID, id)
 	if err != nil {
-		return answer{}, err
+		return answer{}, fault.Wrap(fault.AcceptanceUnknown, err)
 	}
 	header := map[string]string{"Location": "/v1/events/" + eventID(id)}
 	if !event.Status.Terminal() {

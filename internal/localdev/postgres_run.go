@@ -45,6 +45,7 @@ func (p *Postgres) settings() map[string]string {
 		"log_min_duration_statement":        "-1",
 		"log_min_duration_sample":           "-1",
 		"log_min_error_statement":           "panic",
+		"jit":                               "off", // every statement is short: compiling one takes longer than running it
 		"log_error_verbosity":               "terse",
 		"log_parameter_max_length":          "0",
 		"log_parameter_max_length_on_error": "0",

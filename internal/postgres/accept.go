@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,22 +35,27 @@ SELECT ` + eventStatusSQL + `, t.hint_seq, t.priority,
  WHERE t.id = @task AND t.workspace_id = @workspace`
 
 // takeLaneSQL locks the lane's row and gives the next sequence number; under its lock accepted_at grows, so that
-// time and sequence agree.
+// time and sequence agree. It is later than every open fence of the workspace, so that an erase tells by the time
+// alone what came after it.
 const takeLaneSQL = `
 INSERT INTO lanes AS l (workspace_id, lane, next_seq, last_accepted_at)
-VALUES (@workspace, @lane, 2, (SELECT coalesce(@now::timestamptz, clock_timestamp())))
+VALUES (@workspace, @lane, 2,
+        greatest((SELECT coalesce(@now::timestamptz, clock_timestamp())),
+                 (SELECT max(e.erased_at) + interval '1 microsecond' FROM erasures e WHERE e.workspace_id = @workspace)))
 ON CONFLICT (workspace_id, lane) DO UPDATE
    SET next_seq = l.next_seq + 1,
        last_accepted_at = greatest(excluded.last_accepted_at, l.last_accepted_at + interval '1 microsecond')`
 
-// insertTaskSQL comes after the statement that locked the lane, so that it sees whether the lane has a head.
+// insertTaskSQL comes after the statement that locked the lane, so that it sees whether the lane has a head. When the
+// task is due is the clock's matter: the lane's time may run ahead of it after a failover to a slower clock.
 const insertTaskSQL = `
 WITH lane AS (
   SELECT next_seq - 1 AS seq, last_accepted_at AS at FROM lanes WHERE workspace_id = @workspace AND lane = @lane
 ), t AS (
   INSERT INTO tasks (id, workspace_id, kind, status, stage, run_after, hint_at, user_id, agent_id, run_id, app_id,
                      lane, lane_seq, head, priority, command, payload_format, policy, key_hash, accepted_at, updated_at)
-  SELECT @task, @workspace, @kind, 'pending', 'accepted', lane.at, lane.at, nullif(@user_id, ''), nullif(@agent_id, ''),
+  SELECT @task, @workspace, @kind, 'pending', 'accepted', (SELECT coalesce(@now::timestamptz, clock_timestamp())),
+         (SELECT coalesce(@now::timestamptz, clock_timestamp())), nullif(@user_id, ''), nullif(@agent_id, ''),
          nullif(@run_id, ''), nullif(@app_id, ''), @lane, CASE WHEN @ordered THEN lane.seq END,
          @ordered AND NOT EXISTS (SELECT FROM tasks h WHERE h.workspace_id = @workspace AND h.lane = @lane AND h.head),
          @priority, @command, @payload_format, @policy, @key_hash, lane.at, lane.at
@@ -197,6 +201,7 @@ func (tx *Tx) insertAccepted(ctx context.Context, item write.Acceptance, answer 
 		"user_id": item.Scope.UserID, "agent_id": item.Scope.AgentID, "run_id": item.Scope.RunID,
 		"app_id": item.Scope.AppID, "ordered": item.Ordered, "priority": item.Priority, "command": item.Payload,
 		"payload_format": item.Format, "policy": item.Policy, "key_hash": item.Claim.KeyHash[:], "price": item.Price,
+		"now": now,
 	}, func(rows pgx.Rows) error {
 		var ready bool
 		for rows.Next() {
@@ -233,9 +238,17 @@ func addHold(b *batch, workspace uuid.UUID, price credit.Amount) {
 // insufficient makes the refusal of a hold, with what was required and what was there a moment later.
 func (db *DB) insufficient(ctx context.Context, workspace uuid.UUID, price credit.Amount) error {
 	var available int64
-	err := db.pool.QueryRow(ctx, availableSQL, pgx.NamedArgs{"workspace": workspace}).Scan(&available)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("read balance of a refused hold: %w", classify(err))
+	err := db.read(ctx, "balance of a refused hold", availableSQL, pgx.NamedArgs{"workspace": workspace},
+		func(rows pgx.Rows) error {
+			for rows.Next() {
+				if err := rows.Scan(&available); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	if err != nil {
+		return err
 	}
 	refusal := fault.New(fault.InsufficientCredits)
 	refusal.Details = map[string]any{"required": price, "available": available}

@@ -73,7 +73,7 @@ func (db *DB) notCancelled(ctx context.Context, workspace, id uuid.UUID) error {
 	var status task.Status
 	var code task.ErrorCode
 	found := false
-	err := db.alone(ctx, "state of cancelled", cancelStateSQL, pgx.NamedArgs{"task": id, "workspace": workspace},
+	err := db.read(ctx, "state of cancelled", cancelStateSQL, pgx.NamedArgs{"task": id, "workspace": workspace},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				found = true

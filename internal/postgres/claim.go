@@ -89,7 +89,10 @@ func (db *DB) claim(ctx context.Context, who worker.Claimant, ask worker.ClaimAs
 	}
 	err := db.alone(ctx, "claim", fmt.Sprintf(claimSQL, waiting), args, read)
 	if errors.Is(err, fault.ErrCommitUnknown) {
-		err = db.alone(ctx, "claim again", fmt.Sprintf(claimSQL, waiting), args, read)
+		// Whatever becomes of the repeat, the first may have happened.
+		if again := db.alone(ctx, "claim again", fmt.Sprintf(claimSQL, waiting), args, read); again == nil {
+			err = nil
+		}
 	}
 	failpoint.Hit("claim.committed")
 	return worker.Claimed{Lease: lease, Err: err}
@@ -177,7 +180,7 @@ SELECT m.id, m.version, m.text
 // Unprojected implements worker.Steps.
 func (db *DB) Unprojected(ctx context.Context, l worker.Lease, vectorModel string) ([]worker.LiveRecord, error) {
 	var live []worker.LiveRecord
-	err := db.alone(ctx, "unprojected", unprojectedSQL, pgx.NamedArgs{
+	err := db.read(ctx, "unprojected", unprojectedSQL, pgx.NamedArgs{
 		"task": l.TaskID, "workspace": l.WorkspaceID, "model": vectorModel,
 	}, func(rows pgx.Rows) error {
 		var err error
@@ -187,7 +190,7 @@ func (db *DB) Unprojected(ctx context.Context, l worker.Lease, vectorModel strin
 	return live, err
 }
 
-// states of a task that a fenced write did not find as expected.
+// whereSQL reads the state of a task that a fenced write did not find as expected.
 const whereSQL = `SELECT status, stage, coalesce(lease_token = @token, false) FROM all_tasks WHERE id = @task`
 
 // moved tells what became of a step that touched nothing: it was done before under the same lease, or the lease
@@ -196,7 +199,7 @@ func (db *DB) moved(ctx context.Context, l worker.Lease) worker.Done {
 	var status task.Status
 	var stage task.Stage
 	var mine bool
-	err := db.alone(ctx, "where is it", whereSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token},
+	err := db.read(ctx, "where is it", whereSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				if err := rows.Scan(&status, &stage, &mine); err != nil {

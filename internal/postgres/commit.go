@@ -102,12 +102,12 @@ func (tx *Tx) writePlan(ctx context.Context, item worker.Commit, seen seenRecord
 	if err := addPlan(b, item, now); err != nil {
 		return err
 	}
-	addRecords(b, recordOwner{l.TaskID, l.WorkspaceID, l.Scope, l.Lane, &l.AcceptedAt}, added, now)
-	addSupersede(b, l, pairs, now)
-	addResults(b, l.TaskID, l.WorkspaceID, results)
 	if l.Ordered {
 		addNextHead(b, l.WorkspaceID, l.Lane, now, func(h task.Hint) { done.Head = &h })
 	}
+	addRecords(b, recordOwner{l.TaskID, l.WorkspaceID, l.Scope, l.Lane, &l.AcceptedAt}, added, now)
+	addSupersede(b, l, pairs, now)
+	addResults(b, l.TaskID, l.WorkspaceID, results)
 	if item.Complete {
 		addVectors(b, l.WorkspaceID, item.VectorModel, vectorsOf(added, item), now)
 		addFinish(b, l, outcomeOf(results), now)

@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/google/uuid"
@@ -30,15 +28,18 @@ WITH RECURSIVE clock AS MATERIALIZED (
            ORDER BY t.workspace_id LIMIT 1), ws.n + 1
     FROM ws WHERE ws.id IS NOT NULL AND ws.n < @workspaces
 )
-SELECT d.id, d.stage = 'accepted' AND d.crashes >= @max_attempts
+SELECT d.id
   FROM ws, paused, LATERAL (
-    SELECT t.id, t.stage, t.crashes, row_number() OVER (ORDER BY t.run_after, t.id) AS place
-      FROM (SELECT c.id, c.stage, c.crashes, c.run_after FROM tasks c
-             WHERE c.status = 'pending' AND c.ready AND c.workspace_id = ws.id AND c.kind = ANY(@kinds)
-               AND c.payload_format <= @payload_format AND c.run_after <= (SELECT at FROM clock)
-             ORDER BY c.run_after, c.id LIMIT @each) t) d
+    SELECT t.id, row_number() OVER (ORDER BY t.run_after, t.id) AS place
+      FROM (SELECT c.id, c.stage, c.kind, c.crashes, c.payload_format, c.run_after FROM tasks c
+             WHERE c.status = 'pending' AND c.ready AND c.workspace_id = ws.id
+               AND c.run_after <= (SELECT at FROM clock)
+             ORDER BY c.run_after, c.id LIMIT @look) t
+     WHERE t.kind = ANY(@kinds) AND t.payload_format <= @payload_format
+       AND (t.stage <> 'accepted' OR t.crashes < @max_attempts)
+       AND NOT CASE t.stage WHEN 'accepted' THEN paused.extractor ELSE paused.embedder END
+     ORDER BY t.run_after, t.id LIMIT @each) d
  WHERE ws.id IS NOT NULL AND NOT (paused.extractor AND paused.embedder)
-   AND NOT CASE d.stage WHEN 'accepted' THEN paused.extractor ELSE paused.embedder END
    AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = ws.id AND w.suspended_at IS NOT NULL)
  ORDER BY d.place, d.id
  LIMIT @limit`
@@ -46,58 +47,45 @@ SELECT d.id, d.stage = 'accepted' AND d.crashes >= @max_attempts
 // dueWorkspaces bounds how many workspaces one drain looks at; the random start reaches the others soon.
 const dueWorkspaces = 200
 
+// dueLook bounds how many due tasks of one workspace are looked past that this worker can't have: paused, exhausted,
+// of a newer kind.
+const dueLook = 500
+
 // Due implements worker.Claims. It starts behind a random workspace and wraps around; the answer interleaves
-// workspaces: first the oldest task of each, then the second. A due task whose crashes are exhausted is failed
-// here: whoever finds it ends it.
+// workspaces: first the oldest task of each, then the second. Exhausted tasks are left to repair.
 func (db *DB) Due(ctx context.Context, who worker.Claimant, limit int) ([]uuid.UUID, bool, error) {
 	start, err := db.waitingStart(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	var ids []uuid.UUID
-	var failures []error
 	for _, after := range []uuid.UUID{start, {}} {
 		if len(ids) > limit {
 			break
 		}
-		exhausted, err := db.due(ctx, who, after, limit+1, &ids)
-		if err != nil {
+		if err := db.due(ctx, who, after, limit+1, &ids); err != nil {
 			return nil, false, err
 		}
-		for _, id := range exhausted {
-			if _, err := db.exhaust(ctx, id, who.MaxAttempts); err != nil {
-				failures = append(failures, fmt.Errorf("exhaust %s: %w", id, err)) // one broken row never stops the rest
-			}
-		}
-	}
-	if len(ids) == 0 && len(failures) > 0 {
-		return nil, false, errors.Join(failures...)
 	}
 	more := len(ids) > limit
 	return ids[:min(len(ids), limit)], more, nil
 }
 
-func (db *DB) due(ctx context.Context, who worker.Claimant, after uuid.UUID, limit int, ids *[]uuid.UUID) ([]uuid.UUID, error) {
-	var exhausted []uuid.UUID
-	err := db.alone(ctx, "due", dueSQL, pgx.NamedArgs{
-		"now": db.now(), "after": after, "workspaces": dueWorkspaces, "each": limit, "limit": limit,
+func (db *DB) due(ctx context.Context, who worker.Claimant, after uuid.UUID, limit int, ids *[]uuid.UUID) error {
+	return db.read(ctx, "due", dueSQL, pgx.NamedArgs{
+		"now": db.now(), "after": after, "workspaces": dueWorkspaces, "look": dueLook, "each": limit, "limit": limit,
 		"extractor": who.Extractor, "embedder": who.Embedder, "kinds": kindNames(who.Kinds), "payload_format": who.Format,
 		"max_attempts": who.MaxAttempts,
 	}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id uuid.UUID
-			var spent bool
-			if err := rows.Scan(&id, &spent); err != nil {
+			if err := rows.Scan(&id); err != nil {
 				return err
 			}
-			switch {
-			case spent:
-				exhausted = append(exhausted, id)
-			case !slices.Contains(*ids, id):
+			if !slices.Contains(*ids, id) {
 				*ids = append(*ids, id)
 			}
 		}
 		return nil
 	})
-	return exhausted, err
 }

@@ -325,7 +325,17 @@ SELECT gen_random_uuid(), CASE n % 2 WHEN 0 THEN $1 ELSE gen_random_uuid() END, 
 			"workspace": w.caller.Workspace.ID, "kinds": []string{"memory_infer", "memory_add"}, "status": "", "limit": 51,
 			"now": nil, "after_at": middle, "after_id": uuid.Max,
 		}
-		plan := w.plan(postgres.EventsSQL, args)
+		for status, index := range map[task.EventStatus]string{
+			task.EventPending: "tasks_open", task.EventRunning: "tasks_open", task.EventRetrying: "tasks_open", task.EventFailed: "tasks_failed",
+		} {
+			args["status"] = string(status)
+			plan := w.plan(postgres.EventsSQL(status), args)
+			if !strings.Contains(plan, index) || strings.Contains(plan, "tasks_listed") || strings.Contains(plan, "tasks_archive_listed") {
+				t.Errorf("the list of %s events walks what has succeeded:\n%s", status, plan)
+			}
+		}
+		args["status"] = ""
+		plan := w.plan(postgres.EventsSQL(""), args)
 		if !strings.Contains(plan, "tasks_listed") || strings.Contains(plan, "Seq Scan on tasks\n") || strings.Contains(plan, "Rows Removed by Filter") {
 			t.Fatalf("the list doesn't walk its index:\n%s", plan)
 		}

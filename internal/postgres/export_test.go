@@ -2,22 +2,35 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
+	"github.com/holdfast-memory/holdfast/internal/memory"
+	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/worker"
 )
 
 // Statements whose plans the tests look at.
 const (
-	EventsSQL       = eventsSQL
 	MemoriesSQL     = memoriesSQL + " AND m.user_id = @user_id" + newestSQL
 	EntriesSQL      = entriesSQL
 	EntriesAfterSQL = entriesAfterSQL
 	FactsSQL        = factsSQL
 )
 
+// EventsSQL lists events of one status, all of them when it is empty.
+func EventsSQL(status task.EventStatus) string { return fmt.Sprintf(eventsSQL, statusSQL(status)) }
+
 // Exhaust is the move of whoever found a task exhausted a moment ago.
 func (db *DB) Exhaust(ctx context.Context, id uuid.UUID, maxAttempts int) (*worker.Rescued, error) {
 	return db.exhaust(ctx, id, maxAttempts)
+}
+
+// LockLane takes a lane's row in the transaction.
+func LockLane(ctx context.Context, tx *Tx, workspace uuid.UUID, lane memory.Lane) error {
+	b := &batch{}
+	b.exec("take lane", takeLaneSQL, pgx.NamedArgs{"workspace": workspace, "lane": lane[:], "now": nil}, nil)
+	return tx.send(ctx, b)
 }

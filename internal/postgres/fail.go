@@ -80,7 +80,7 @@ type place struct {
 // placeOf answers the place of a task of the hot table, nil if there is no such task.
 func (db *DB) placeOf(ctx context.Context, id uuid.UUID) (*place, error) {
 	var found *place
-	err := db.alone(ctx, "lane of task", laneOfSQL, pgx.NamedArgs{"task": id}, func(rows pgx.Rows) error {
+	err := db.read(ctx, "place of task", laneOfSQL, pgx.NamedArgs{"task": id}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var lane []byte
 			p := place{}

@@ -56,13 +56,17 @@ func (db *DB) later(ctx context.Context, item worker.Later) worker.Done {
 	args["token"], args["stage"], args["code"] = l.Token, string(l.Stage), string(item.Code)
 	args["class"], args["delay"] = string(item.Class), inSeconds(item.Delay)
 	var done worker.Done
+	held := false
 	err := db.alone(ctx, "later", laterSQL, args, func(rows pgx.Rows) error {
 		for rows.Next() {
+			held = true
 			hint := task.Hint{TaskID: l.TaskID, WorkspaceID: l.WorkspaceID}
 			if err := rows.Scan(&hint.Seq, &hint.Priority); err != nil {
 				return err
 			}
-			done.Hint = &hint
+			if item.Delay <= 0 { // a hint before its time finds nothing to claim
+				done.Hint = &hint
+			}
 		}
 		return nil
 	})
@@ -70,7 +74,7 @@ func (db *DB) later(ctx context.Context, item worker.Later) worker.Done {
 	switch {
 	case err != nil:
 		return worker.Done{Err: err}
-	case done.Hint == nil:
+	case !held:
 		return worker.Done{Err: fault.ErrLeaseLost}
 	}
 	return done

@@ -65,7 +65,7 @@ SELECT r.ordinal, r.record_id, r.event, h.new_text
 // WriteNow implements write.NowStore.
 func (db *DB) WriteNow(ctx context.Context, w write.Written) (write.Stored, *task.Hint, error) {
 	var stored write.Stored
-	err := db.InTx(ctx, w.WorkspaceID, func(ctx context.Context, tx *Tx) error {
+	err := db.inKeyTx(ctx, w.WorkspaceID, func(ctx context.Context, tx *Tx) error {
 		stored = write.Stored{EventID: w.TaskID}
 		repeats, holder, err := tx.openWrite(ctx, w)
 		if err != nil {
@@ -105,11 +105,15 @@ func (tx *Tx) openWrite(ctx context.Context, w write.Written) (map[string]uuid.U
 		texts[i], keys[i] = r.Text, key[:]
 	}
 	repeats := make(map[string]uuid.UUID, len(texts))
+	fresh := false
 	b := &batch{}
 	b.exec("claim key", claimKeySQL, pgx.NamedArgs{
 		"workspace": w.WorkspaceID, "key_hash": w.Claim.KeyHash[:], "fingerprint": w.Claim.Fingerprint[:],
 		"fingerprint_version": w.Claim.FingerprintVersion, "task": w.TaskID, "retry": false,
-	}, nil)
+	}, func(rows int64) error {
+		fresh = rows == 1
+		return nil
+	})
 	b.exec("take lane", takeLaneSQL, pgx.NamedArgs{"workspace": w.WorkspaceID, "lane": lane[:], "now": now}, nil)
 	b.query("exact repeats", exactRepeatsSQL, pgx.NamedArgs{
 		"workspace": w.WorkspaceID, "lane": lane[:], "keys": keys, "texts": texts, "now": now,
@@ -125,7 +129,13 @@ func (tx *Tx) openWrite(ctx context.Context, w write.Written) (map[string]uuid.U
 		}
 		return nil
 	})
-	return repeats, nil, tx.send(ctx, b)
+	if err := tx.send(ctx, b); err != nil {
+		return nil, nil, err
+	}
+	if !fresh { // a random key that is taken is our own: the answer to our COMMIT was lost
+		return nil, &w.TaskID, nil
+	}
+	return repeats, nil, nil
 }
 
 func (tx *Tx) insertWritten(ctx context.Context, w write.Written, repeats map[string]uuid.UUID, stored *write.Stored) error {

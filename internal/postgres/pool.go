@@ -86,7 +86,7 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	pc.HealthCheckPeriod = 15 * time.Second
 	pc.ConnConfig.ConnectTimeout = 5 * time.Second
 	if cfg.TransactionPooler {
-		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // unnamed statements, typed arguments (ADR 0007)
 	}
 	// A cancelled request cancels its statement at the server and keeps the connection; if the server doesn't
 	// answer within the second the connection is given up.

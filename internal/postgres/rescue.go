@@ -23,28 +23,33 @@ SELECT id, workspace_id, lease_token, lease_until, stage = 'accepted' AND crashe
  ORDER BY id
  LIMIT @limit`
 
-// rescueSQL is a CAS on what was observed: a task that ended, beat or changed hands meanwhile stays as it is. The
-// crash stays counted.
+// rescueSQL is a CAS on what was observed: a task that ended, beat or changed hands meanwhile stays as it is, and so
+// does one whose row somebody holds, so that a frozen transaction never holds up the rest. The crash stays counted.
 const rescueSQL = `
 WITH clock AS (
   SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
+), old AS (
+  SELECT id FROM tasks WHERE id = @task FOR UPDATE SKIP LOCKED
 ), t AS (
-  UPDATE tasks SET status = 'pending', lease_token = NULL, lease_until = NULL, run_after = clock.at,
+  UPDATE tasks AS t SET status = 'pending', lease_token = NULL, lease_until = NULL, run_after = clock.at,
          hint_seq = hint_seq + 1, hint_at = clock.at, updated_at = clock.at
-    FROM clock
-   WHERE id = @task AND status = 'running' AND lease_token = @token AND lease_until = @until AND lease_until <= clock.at
-     AND (stage <> 'accepted' OR crashes < @max_attempts)
-  RETURNING id, workspace_id, generation, claims, worker_incarnation, claimed_at, hint_seq, priority
+    FROM clock, old
+   WHERE t.id = old.id AND status = 'running' AND lease_token = @token AND lease_until = @until
+     AND lease_until <= clock.at AND (stage <> 'accepted' OR crashes < @max_attempts)
+  RETURNING t.id, workspace_id, generation, claims, worker_incarnation, claimed_at, hint_seq, priority
 ), a AS (
   INSERT INTO task_attempts (task_id, claim, workspace_id, generation, worker, claimed_at, ended_at, ending, class)
   SELECT t.id, t.claims, t.workspace_id, t.generation, t.worker_incarnation, t.claimed_at, clock.at, 'crashed', 'crash' FROM t, clock
 )
 SELECT hint_seq, priority FROM t`
 
+// tryLaneSQL takes the lane's row if nobody holds it: who holds it may be frozen, and another round comes.
+const tryLaneSQL = `SELECT 1 FROM lanes WHERE workspace_id = @workspace AND lane = @lane FOR UPDATE SKIP LOCKED`
+
 // exhaustSQL fails a task that crashed too often before its canonical commit.
 const exhaustSQL = `
 WITH old AS (
-  SELECT id, status, worker_incarnation, claimed_at FROM tasks WHERE id = @task FOR UPDATE
+  SELECT id, status, worker_incarnation, claimed_at FROM tasks WHERE id = @task FOR UPDATE SKIP LOCKED
 )
 UPDATE tasks AS t SET status = 'failed', head = false, lease_token = NULL, lease_until = NULL,
        error_class = 'crash', error_code = 'ATTEMPTS_EXHAUSTED',
@@ -146,8 +151,16 @@ func (db *DB) exhaust(ctx context.Context, id uuid.UUID, maxAttempts int) (*work
 		moved.Hints = nil
 		now := tx.db.now()
 		var was *closed
+		free := false
 		b := &batch{}
-		addLockLane(b, at.workspace, at.lane)
+		b.query("try lane", tryLaneSQL, pgx.NamedArgs{"workspace": at.workspace, "lane": at.lane[:]}, fence(&free))
+		if err := tx.send(ctx, b); err != nil {
+			return err
+		}
+		if !free {
+			return errNotHere
+		}
+		b = &batch{}
 		b.query("exhaust", exhaustSQL, pgx.NamedArgs{"task": id, "max_attempts": maxAttempts, "now": now},
 			func(rows pgx.Rows) error {
 				var err error

@@ -65,6 +65,9 @@ func (db *DB) Retry(ctx context.Context, ask write.RetryAsk) (*task.Hint, error)
 		return err
 	})
 	failpoint.Hit("retry.committed")
+	if errors.Is(err, errNotHere) { // already where the caller wants it: nothing was done, so the key is free
+		return nil, nil
+	}
 	if errors.Is(err, errInsufficient) {
 		err = db.insufficient(ctx, ask.WorkspaceID, price)
 	}
@@ -74,7 +77,7 @@ func (db *DB) Retry(ctx context.Context, ask write.RetryAsk) (*task.Hint, error)
 	return hint, nil
 }
 
-// reopen opens the new generation. It answers nil without an error when the task has moved on already.
+// reopen opens the new generation, or answers errNotHere when the task has moved on already.
 func (tx *Tx) reopen(ctx context.Context, ask write.RetryAsk, at place, price credit.Amount) (*task.Hint, error) {
 	now := tx.db.now()
 	opened, ready := false, false
@@ -134,7 +137,7 @@ func (s *retryState) read(rows pgx.Rows) error {
 	return nil
 }
 
-// refusal answers nil when the task is already where the caller wants it.
+// refusal answers errNotHere when the task is already where the caller wants it.
 func (s *retryState) refusal(seen *int) error {
 	switch {
 	case !s.found:
@@ -142,7 +145,7 @@ func (s *retryState) refusal(seen *int) error {
 	case seen != nil && *seen > s.generation:
 		return fault.At(fault.InvalidRequest, "/generation", "not reached yet")
 	case seen != nil && *seen < s.generation, s.status == task.Pending, s.status == task.Running:
-		return nil
+		return errNotHere
 	case s.status == task.Failed && !s.input:
 		return fault.New(fault.InputExpired)
 	default:
@@ -154,11 +157,14 @@ func (s *retryState) refusal(seen *int) error {
 // without its input.
 func (db *DB) notHot(ctx context.Context, ask write.RetryAsk) error {
 	var s retryState
-	err := db.alone(ctx, "retry state", retryStateSQL, pgx.NamedArgs{
+	err := db.read(ctx, "retry state", retryStateSQL, pgx.NamedArgs{
 		"task": ask.TaskID, "workspace": ask.WorkspaceID,
 	}, s.read)
 	if err != nil {
 		return err
 	}
-	return s.refusal(ask.Generation)
+	if err := s.refusal(ask.Generation); !errors.Is(err, errNotHere) {
+		return err
+	}
+	return nil
 }

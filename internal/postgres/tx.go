@@ -27,16 +27,25 @@ const (
 )
 
 // openSQL bounds waits and takes the workspace's gate, shared. The settings come first, so that they bound the
-// wait for the gate too.
+// wait for the gate too. Between two batches of a transaction there is nothing but our own code: a process that is
+// silent for ten seconds is frozen or gone, and must not keep lanes and gate from others.
 const openSQL = `
 SELECT set_config('lock_timeout', $2, true), set_config('statement_timeout', $3, true),
+       set_config('idle_in_transaction_session_timeout', '10s', true),
        pg_advisory_xact_lock_shared($1)`
+
+// openAloneSQL is openSQL with the gate taken exclusively: it waits for every transaction of the workspace that has
+// the gate, and holds off the next ones.
+const openAloneSQL = `
+SELECT set_config('lock_timeout', $2, true), set_config('statement_timeout', $3, true),
+       pg_advisory_xact_lock($1)`
 
 // Tx is an open transaction of one workspace. It opens with its first batch, in the same round trip.
 type Tx struct {
 	db    *DB
 	conn  *pgxpool.Conn
 	gate  int64
+	open  string
 	begun bool
 }
 
@@ -45,9 +54,20 @@ type Tx struct {
 // effects outside the transaction. Errors: fn's own after a rollback; fault.ErrCommitUnknown; a fault
 // UNAVAILABLE when the transaction is known not to have happened.
 func (db *DB) InTx(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context, tx *Tx) error) error {
+	return db.inTx(ctx, workspace, openSQL, fn)
+}
+
+// InTxAlone is InTx with the gate taken exclusively: no other transaction of the workspace that accepts a command,
+// writes records or retries is open while fn runs. All that were open before are visible to it, all later ones see
+// what it has committed.
+func (db *DB) InTxAlone(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context, tx *Tx) error) error {
+	return db.inTx(ctx, workspace, openAloneSQL, fn)
+}
+
+func (db *DB) inTx(ctx context.Context, workspace uuid.UUID, open string, fn func(ctx context.Context, tx *Tx) error) error {
 	var err error
 	for run := range closureRuns {
-		if err = db.once(ctx, workspace, fn); !repeatable(err) {
+		if err = db.once(ctx, workspace, open, fn); !repeatable(err) {
 			return err
 		}
 		pause := time.NewTimer(time.Duration(rand.IntN(20*(run+1))) * time.Millisecond) // #nosec G404 -- jitter
@@ -61,12 +81,12 @@ func (db *DB) InTx(ctx context.Context, workspace uuid.UUID, fn func(ctx context
 	return err
 }
 
-func (db *DB) once(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context, tx *Tx) error) (err error) {
+func (db *DB) once(ctx context.Context, workspace uuid.UUID, open string, fn func(ctx context.Context, tx *Tx) error) (err error) {
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("acquire connection: %w", classify(err))
 	}
-	tx := &Tx{db: db, conn: conn, gate: gateOf(workspace)}
+	tx := &Tx{db: db, conn: conn, gate: gateOf(workspace), open: open}
 	done := false
 	defer func() {
 		if !done { // fn panicked: the connection must not go back with an open transaction
@@ -147,7 +167,7 @@ func (tx *Tx) send(ctx context.Context, b *batch) error {
 	if !tx.begun {
 		opening := []step{
 			{"begin", "begin", nil, execOnly},
-			{"gate", openSQL, []any{tx.gate, tx.db.lockTimeout, tx.db.stmtTimeout}, execOnly},
+			{"gate", tx.open, []any{tx.gate, tx.db.lockTimeout, tx.db.stmtTimeout}, execOnly},
 		}
 		steps = append(opening, steps...)
 		tx.begun = true
@@ -209,12 +229,17 @@ func (tx *Tx) rollback(ctx context.Context) {
 	}
 }
 
-// alone runs one statement as its own transaction and reads its rows, bounded like a statement in a transaction. A broken connection leaves its outcome
-// unknown unless the statement was never sent.
+// alone runs one statement as its own transaction and reads its rows, bounded like a statement in a transaction.
+// A broken connection leaves its outcome unknown unless the statement was never sent.
 func (db *DB) alone(ctx context.Context, name, sql string, args pgx.NamedArgs, scan func(pgx.Rows) error) error {
 	ctx, cancel := context.WithTimeout(ctx, db.aloneBound)
 	defer cancel()
-	rows, err := db.pool.Query(ctx, sql, args)
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil { // nothing was sent
+		return fmt.Errorf("%s: %w", name, classify(err))
+	}
+	defer conn.Release()
+	rows, err := conn.Query(ctx, sql, args)
 	if err == nil {
 		defer rows.Close()
 		if err = scan(rows); err == nil {

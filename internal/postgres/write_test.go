@@ -203,6 +203,44 @@ func TestCommitAnswerLost(t *testing.T) {
 		}
 		wantBalance(t, w, 98, 2)
 	})
+	t.Run("AVerbatimAddWithoutAKeyFindsItself", func(t *testing.T) {
+		t.Parallel()
+		for _, committed := range []bool{true, false} {
+			w := newWorld(t, 100)
+			proxy := testkit.CommitCutProxy(t, w.url)
+			w.db = w.open(proxy.URL())
+			proxy.CutNextCommit(committed)
+			stored, err := w.writer(offline.NewEmbedder()).Write(t.Context(), w.caller, nil, verbatim("u", "a", "b"))
+			if err != nil || len(stored.Results) != 2 || stored.Replayed {
+				t.Fatalf("committed %v: %+v, %v", committed, stored, err)
+			}
+			for _, r := range stored.Results {
+				if r.Change != memory.Added || r.Text == nil {
+					t.Errorf("committed %v: result %+v", committed, r)
+				}
+			}
+			wantBalance(t, w, 99, 0)
+		}
+	})
+	t.Run("ARetryAndACancelFindThemselves", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		id := w.accept("k", say("u", "a"))
+		wantDone(t, "fail", w.fail(w.mustClaim(id), task.OutputInvalid))
+		proxy := testkit.CommitCutProxy(t, w.url)
+		w.db = w.open(proxy.URL())
+		proxy.CutNextCommit(true)
+		generation := 1
+		if err := w.retrier().Retry(t.Context(), w.caller, id, &generation, nil); err != nil {
+			t.Fatal(err)
+		}
+		wantBalance(t, w, 98, 2)
+		proxy.CutNextCommit(true)
+		if err := w.canceller().Cancel(t.Context(), w.caller, id); err != nil {
+			t.Fatal(err)
+		}
+		wantBalance(t, w, 100, 0)
+	})
 	t.Run("ACommittedPlanIsNotTurnedIntoRepeats", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, 100)

@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-memory/holdfast/internal/access"
-	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
@@ -46,12 +45,14 @@ func NewCanceller(store CancelStore, publisher Publisher, notifier Notifier) (*C
 func (c *Canceller) Cancel(ctx context.Context, caller access.Caller, event uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptBound)
 	defer cancel()
-	ended, err := c.store.Cancel(ctx, caller.Workspace.ID, event)
-	if errors.Is(err, fault.ErrCommitUnknown) {
+	var ended Ended
+	answer := resolve(func() Accepted {
+		var err error
 		ended, err = c.store.Cancel(ctx, caller.Workspace.ID, event)
-	}
-	if err != nil {
-		return err
+		return Accepted{Refused: err}
+	})
+	if answer.Refused != nil {
+		return answer.Refused
 	}
 	c.notifier.Notify(ctx, caller.Workspace.ID, event)
 	if ended.Hint != nil {

@@ -1,0 +1,136 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-memory/holdfast/internal/postgres"
+	"github.com/holdfast-memory/holdfast/internal/task"
+)
+
+// hold locks rows in a transaction of its own until the test ends, as a frozen process does.
+func (w *world) hold(sql string, args ...any) {
+	w.t.Helper()
+	conn, err := pgx.Connect(w.t.Context(), w.url)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	tx, err := conn.Begin(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := tx.Exec(w.t.Context(), sql, args...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestFrozenTransaction(t *testing.T) {
+	t.Parallel()
+	t.Run("HoldsUpNoRescueOfOthers", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		var ids []uuid.UUID
+		for i := range 4 {
+			ids = append(ids, w.accept(keyName(i), say(keyName(i), "a")))
+			w.mustClaim(ids[i])
+		}
+		w.exec(`UPDATE tasks SET crashes = 5 WHERE id = ANY($1)`, ids[2:])
+		w.hold(`SELECT 1 FROM tasks WHERE id = ANY($1) FOR UPDATE`, []uuid.UUID{ids[0], ids[2]})
+		w.advance(2 * time.Minute)
+		began := time.Now()
+		rescued, err := w.db.Rescue(t.Context(), 5, 100)
+		if err != nil || len(rescued) != 2 {
+			t.Fatalf("rescued %+v: %v", rescued, err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("the frozen rows held the rescue up for %s", took)
+		}
+	})
+	t.Run("WithALanesRowHoldsUpNoExhaustedTaskOfOthers", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		first, second := w.accept("k1", say("u1", "a")), w.accept("k2", say("u2", "a"))
+		w.mustClaim(first)
+		w.mustClaim(second)
+		w.exec(`UPDATE tasks SET crashes = 5`)
+		w.hold(`SELECT 1 FROM lanes l JOIN tasks t ON t.lane = l.lane WHERE t.id = $1 FOR UPDATE OF l`, first)
+		w.advance(2 * time.Minute)
+		rescued, err := w.db.Rescue(t.Context(), 5, 100)
+		if err != nil || len(rescued) != 1 || rescued[0].TaskID != second {
+			t.Fatalf("rescued %+v: %v", rescued, err)
+		}
+	})
+	t.Run("OfOursIsEndedByTheServer", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		inside, thawed := make(chan struct{}), make(chan struct{})
+		ended := make(chan error, 1)
+		go func() {
+			ended <- w.db.InTx(context.Background(), w.caller.Workspace.ID, func(ctx context.Context, tx *postgres.Tx) error {
+				if err := postgres.LockLane(ctx, tx, w.caller.Workspace.ID, say("u", "a").Scope.Lane()); err != nil {
+					return err
+				}
+				close(inside)
+				<-thawed
+				return nil
+			})
+		}()
+		<-inside
+		freed := w.accept("k", say("other", "a")) // another lane goes on
+		if w.status(freed) != "pending/accepted" {
+			t.Fatal("not accepted")
+		}
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		deadline := time.After(30 * time.Second)
+		for one[int64](w, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`) > 0 {
+			select {
+			case <-tick.C:
+			case <-deadline:
+				t.Fatal("the server lets a silent transaction live")
+			}
+		}
+		close(thawed)
+		if err := <-ended; err == nil {
+			t.Error("the frozen transaction believes that it committed")
+		}
+	})
+}
+
+// TestTransactionPooler runs a task's whole life without prepared statements, as behind PgBouncer in transaction mode.
+func TestTransactionPooler(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 100)
+	db, err := postgres.Open(t.Context(), postgres.Config{URL: w.url, TransactionPooler: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	w.db = db
+	id := w.accept("k", say("u", "a"))
+	ids, _, err := w.db.Due(t.Context(), claimant("w"), 10)
+	if err != nil || len(ids) != 1 {
+		t.Fatalf("due %v: %v", ids, err)
+	}
+	l := w.mustClaim(id)
+	if _, err := w.db.Heartbeat(t.Context(), l, time.Minute, "stub"); err != nil {
+		t.Fatal(err)
+	}
+	wantDone(t, "later", w.later(l, task.ProviderTimeout, 0))
+	l = w.mustClaim(id)
+	wantDone(t, "commit", w.commit(l, "fact"))
+	wantDone(t, "settle", w.settle(l))
+	failing := w.accept("k2", say("u", "b"))
+	wantDone(t, "fail", w.fail(w.mustClaim(failing), task.OutputInvalid))
+	generation := 1
+	if err := w.retrier().Retry(t.Context(), w.caller, failing, &generation, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantDone(t, "complete", w.complete(w.mustClaim(failing), "other fact"))
+	wantBalance(t, w, 96, 0)
+}
