@@ -2,10 +2,10 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo up build test check generate fmt vuln fuzz
+.PHONY: help demo up build test check generate fmt vuln fuzz bench-extract
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: ## show the write protocol on a conversation (CONVERSATION=path chooses yours), then leave nothing running
 	@.ci/setup
@@ -39,3 +39,6 @@ vuln: ## look for known vulnerabilities (GOVULNDB=file://… for a local databas
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@.ci/fuzz
+
+bench-extract: ## precision and recall of extraction, offline and with the model that HOLDFAST_EXTRACTOR names (SHOW=1: what was missed)
+	@go run ./internal/model/evaluate $(if $(SHOW),--show)

@@ -119,6 +119,9 @@ CREATE INDEX tasks_listed ON tasks (workspace_id, kind, accepted_at DESC, id DES
 -- Listing by status: what is open and what failed is rare among what succeeded.
 CREATE INDEX tasks_open ON tasks (workspace_id, kind, accepted_at DESC, id DESC) WHERE completed_at IS NULL;
 CREATE INDEX tasks_failed ON tasks (workspace_id, kind, accepted_at DESC, id DESC) WHERE status = 'failed';
+-- How many revisions of an account's items wait. Names neither status nor lease.
+CREATE INDEX tasks_items ON tasks (workspace_id, user_id)
+    WHERE kind = 'memory_item' AND stage = 'accepted' AND completed_at IS NULL;
 -- Retention walks terminal tasks in the order they ended.
 CREATE INDEX tasks_ended ON tasks (completed_at, id) WHERE completed_at IS NOT NULL;
 
@@ -270,7 +273,8 @@ CREATE TABLE memories (
     created_at    timestamptz NOT NULL,
     updated_at    timestamptz NOT NULL
 );
-CREATE INDEX memories_item ON memories (workspace_id, item_key) WHERE item_key IS NOT NULL AND deleted_at IS NULL;
+-- Ended records too: forgetting an item erases them as well.
+CREATE INDEX memories_item ON memories (workspace_id, item_key) WHERE item_key IS NOT NULL;
 -- Repeats: a live record of the lane with the same content.
 CREATE INDEX memories_content ON memories (workspace_id, lane, content_key) WHERE deleted_at IS NULL;
 -- Lists of a scope, newest first; the common filter is the user.
@@ -281,6 +285,8 @@ CREATE INDEX memories_run ON memories (workspace_id, run_id, created_at DESC, id
     WHERE deleted_at IS NULL AND run_id IS NOT NULL;
 CREATE INDEX memories_app ON memories (workspace_id, app_id, created_at DESC, id DESC)
     WHERE deleted_at IS NULL AND app_id IS NOT NULL;
+-- Tombstones, which an erase looks through.
+CREATE INDEX memories_ended ON memories (workspace_id, id) WHERE deleted_at IS NOT NULL;
 
 CREATE TABLE memory_history (
     id           uuid PRIMARY KEY,

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/holdfast-memory/holdfast/internal/app"
+	"github.com/holdfast-memory/holdfast/internal/postgres"
 )
 
 // firstGrant is what `holdfast up` gives its first workspace.
@@ -178,7 +178,7 @@ func (d *demo) textIsGone(ctx context.Context) error {
 	tables := 0
 	for _, text := range searched {
 		var found map[string]int
-		found, tables, err = app.FindText(ctx, secret(d.world.running.DatabaseURL), text)
+		found, tables, err = postgres.FindText(ctx, d.world.running.DatabaseURL, text)
 		if err != nil {
 			return err
 		}

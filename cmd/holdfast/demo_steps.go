@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-memory/holdfast/internal/app"
+	"github.com/holdfast-memory/holdfast/internal/postgres"
 )
 
 const (
@@ -46,7 +46,7 @@ func (d *demo) receipt(ctx context.Context) error {
 	}
 	d.first, d.charged = got.EventID, 1
 	d.say("   POST /v1/memories with Idempotency-Key %s: %d in %d ms, %s is %s", firstKey, got.status, time.Since(before).Milliseconds(), got.EventID, got.Status)
-	found, tables, err := app.FindText(ctx, secret(d.world.running.DatabaseURL), d.canaries[0])
+	found, tables, err := postgres.FindText(ctx, d.world.running.DatabaseURL, d.canaries[0])
 	if err != nil {
 		return err
 	}

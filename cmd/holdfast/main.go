@@ -1,5 +1,5 @@
 // Command holdfast runs all of Holdfast in one process (up), shows what it promises (demo), and is the operator's
-// and the caller's tool: migrate, workspace, key, credits, add, event, search, doctor.
+// and the caller's tool: migrate, reindex, workspace, key, credits, add, event, search, doctor.
 package main
 
 import (
@@ -22,6 +22,7 @@ type grammar struct {
 	Search    searchCommand    `cmd:"" help:"Find memories."`
 	Doctor    doctorCommand    `cmd:"" help:"Check database, NATS, model and clock, and say what to do."`
 	Migrate   migrateCommand   `cmd:"" help:"Bring the database to this build's schema."`
+	Reindex   reindexCommand   `cmd:"" help:"Make the terms and vectors of all memories anew, while everything else runs."`
 	Workspace workspaceCommand `cmd:"" help:"Create, list and suspend workspaces."`
 	Key       keyCommands      `cmd:"" help:"Create, list and revoke API keys."`
 	Credits   creditCommands   `cmd:"" help:"Grant and show credits."`

@@ -22,7 +22,11 @@ const apiStop = 20 * time.Second
 // newAPI builds the HTTP API over the core's stores, serving on listener.
 func (c *core) newAPI(listener net.Listener) (*httpapi.Server, error) {
 	prices := credit.DefaultPrices()
-	accepter, err := write.NewAccepter(countedAccepts{c.db, c.metrics}, c.wakeups, prices, nil)
+	policy, err := c.settings.snapshot()
+	if err != nil {
+		return nil, fmt.Errorf("build API: %w", err)
+	}
+	accepter, err := write.NewAccepter(countedAccepts{c.db, c.metrics}, c.wakeups, prices, policy)
 	if err != nil {
 		return nil, fmt.Errorf("build API: %w", err)
 	}
@@ -45,7 +49,16 @@ func (c *core) newAPI(listener net.Listener) (*httpapi.Server, error) {
 	if err := c.addReaders(&deps); err != nil {
 		return nil, fmt.Errorf("build API: %w", err)
 	}
-	return httpapi.New(deps, httpapi.Config{Listener: listener, Observe: c.metrics.Request})
+	if err := c.addChanges(&deps, prices); err != nil {
+		return nil, fmt.Errorf("build API: %w", err)
+	}
+	items, err := c.addItems(&deps, prices, policy)
+	if err != nil {
+		return nil, fmt.Errorf("build API: %w", err)
+	}
+	return httpapi.New(deps, httpapi.Config{
+		Listener: listener, Observe: c.metrics.Request, Dialects: []httpapi.Dialect{items},
+	})
 }
 
 // addReaders fills in the use cases that read.

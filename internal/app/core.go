@@ -48,7 +48,7 @@ func openCore(ctx context.Context, s Settings, log zerolog.Logger, process strin
 		return nil, fmt.Errorf("settings: %w", err)
 	}
 	c := &core{settings: s, log: log, metrics: obs.NewMetrics(Version())}
-	if c.extractor, err = s.extractor(); err != nil {
+	if c.extractor, err = s.NewExtractor(); err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
 	if c.embedder, err = s.embedder(); err != nil {
@@ -128,7 +128,7 @@ func (c *core) topology(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, topologyBound)
 	defer cancel()
-	if err := c.wakeups.client.EnsureTopology(ctx); err != nil {
+	if _, err := c.wakeups.client.EnsureTopology(ctx); err != nil {
 		c.log.Warn().Err(err).Msg("hints wait for NATS; tasks are found by polling meanwhile")
 	}
 }

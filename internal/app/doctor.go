@@ -33,10 +33,12 @@ type Finding struct {
 }
 
 const (
-	// natsBound is how long doctor waits for NATS, and modelBound for a provider's list of models.
-	natsBound  = 5 * time.Second
-	modelBound = 15 * time.Second
-	natsLook   = 50 * time.Millisecond
+	// databaseBound is how long doctor looks at the database, natsBound how long it waits for NATS, and modelBound for a
+	// provider's list of models.
+	databaseBound = 30 * time.Second
+	natsBound     = 5 * time.Second
+	modelBound    = 15 * time.Second
+	natsLook      = 50 * time.Millisecond
 )
 
 // Doctor looks at everything that the processes of these settings need and changes nothing. Each check stands for
@@ -63,18 +65,16 @@ func Doctor(ctx context.Context, s Settings) ([]Finding, error) {
 }
 
 func examineDatabase(ctx context.Context, s Settings) []Finding {
-	ctx, cancel := context.WithTimeout(ctx, lookBound)
+	ctx, cancel := context.WithTimeout(ctx, databaseBound)
 	defer cancel()
-	conn, err := connect(ctx, s.Direct())
-	if err != nil {
+	server, err := postgres.ReadServer(ctx, s.Direct().Reveal(), judgedSettings())
+	if _, ok := errors.AsType[*postgres.Unreachable](err); ok {
 		return []Finding{{"database", Danger, err.Error(), "Start it, or correct HOLDFAST_DATABASE_URL. Nothing works without it."}}
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	found, err := examineServer(ctx, conn)
 	if err != nil {
-		return append(found, Finding{"database", Danger, "its settings cannot be read: " + err.Error(), "Let the user read pg_settings."})
+		return []Finding{{"database", Danger, "its settings cannot be read: " + err.Error(), "Let the user read pg_settings."}}
 	}
-	found = append(found, examineMigrations(ctx, s.Database))
+	found := append(examineServer(server), examineMigrations(ctx, s.Database))
 	if s.DatabasePooler == "transaction" && s.DatabaseDirectURL == "" {
 		found = append(found, Finding{
 			"pooler", Danger, "HOLDFAST_DATABASE_POOLER is transaction and HOLDFAST_DATABASE_DIRECT_URL is not set",
@@ -105,7 +105,9 @@ func examineNATS(ctx context.Context, s Settings) []Finding {
 		}}
 	}
 	const away = "Start it, or correct HOLDFAST_NATS_URL. Nothing is lost meanwhile; tasks are found by polling."
-	client, err := wakeup.Connect(ctx, wakeup.Config{URL: s.NATSURL.Reveal(), Name: "holdfast-doctor", Log: zerolog.Nop()})
+	client, err := wakeup.Connect(ctx, wakeup.Config{
+		URL: s.NATSURL.Reveal(), Name: "holdfast-doctor", AckWait: s.LeaseTTL + ackMargin, Log: zerolog.Nop(),
+	})
 	if err != nil {
 		return []Finding{{"nats", Danger, err.Error(), "Correct HOLDFAST_NATS_URL."}}
 	}
@@ -119,7 +121,7 @@ func examineNATS(ctx context.Context, s Settings) []Finding {
 		case <-time.After(natsLook):
 		}
 	}
-	found := []Finding{{Check: "nats", Grade: Good, Found: "connected"}}
+	found := append([]Finding{{Check: "nats", Grade: Good, Found: "connected"}}, examineTopology(limited, client)...)
 	for _, class := range []string{task.Interactive, task.Bulk} {
 		waiting, err := client.Waiting(limited, class)
 		if err != nil {
@@ -129,14 +131,35 @@ func examineNATS(ctx context.Context, s Settings) []Finding {
 			})
 			continue
 		}
-		found = append(found, Finding{Check: "nats consumer " + class, Grade: Good, Found: fmt.Sprintf("%d hints", waiting)})
+		found = append(found, Finding{Check: "nats consumer " + class, Grade: Good, Found: fmt.Sprintf("%d hints wait", waiting)})
+	}
+	return found
+}
+
+// examineTopology compares stream and consumers with what these settings would make. They are never changed by a
+// process, so that the operator has to.
+func examineTopology(ctx context.Context, client *wakeup.Client) []Finding {
+	deviations, err := client.Deviations(ctx)
+	if err != nil {
+		return []Finding{{"nats topology", Warning, err.Error(), "Start an API, worker or repair process: it makes stream and consumers."}}
+	}
+	found := make([]Finding, 0, len(deviations))
+	for _, d := range deviations {
+		f := Finding{"nats " + d.Of, Warning, fmt.Sprintf("%s is %s, not %s", d.Setting, d.Have, d.Want), "Run `" + d.Fix + "`."}
+		if d.Anew {
+			f.Advice += " The next look of any process makes it anew; hints that were in it are made again by repair."
+		}
+		found = append(found, f)
+	}
+	if len(found) == 0 {
+		found = append(found, Finding{Check: "nats topology", Grade: Good, Found: "as defined"})
 	}
 	return found
 }
 
 func examineModels(ctx context.Context, m Models) []Finding {
 	var found []Finding
-	extractor, err := m.extractor()
+	extractor, err := m.NewExtractor()
 	if err != nil {
 		found = append(found, Finding{"extractor", Danger, err.Error(), "Correct its settings; workers don't start."})
 	} else {

@@ -1,13 +1,12 @@
 package app
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/holdfast-memory/holdfast/internal/postgres"
 )
 
 const (
@@ -18,41 +17,32 @@ const (
 	skewDanger  = 30 * time.Second
 )
 
-const settingsSQL = `
-SELECT name, setting FROM pg_settings
- WHERE name IN ('server_version', 'server_version_num', 'server_encoding', 'fsync', 'synchronous_commit', 'full_page_writes',
-       'log_statement', 'log_min_duration_statement', 'log_min_duration_sample', 'log_statement_sample_rate',
-       'log_parameter_max_length', 'log_parameter_max_length_on_error', 'log_min_error_statement', 'log_error_verbosity',
-       'log_transaction_sample_rate', 'shared_preload_libraries', 'default_transaction_read_only')`
-
-const clockSQL = `SELECT clock_timestamp(), pg_is_in_recovery()`
+// judgedSettings are the server settings that doctor looks at.
+func judgedSettings() []string {
+	return []string{
+		"server_version", "server_version_num", "server_encoding", "default_transaction_read_only", "fsync",
+		"synchronous_commit", "full_page_writes", "jit", "log_statement", "log_min_duration_statement",
+		"log_min_duration_sample", "log_transaction_sample_rate", "log_parameter_max_length",
+		"log_parameter_max_length_on_error", "log_min_error_statement", "log_error_verbosity", "shared_preload_libraries",
+	}
+}
 
 // examineServer judges version, encoding, clock, durability and what the server writes into its log.
-func examineServer(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
-	rows, err := conn.Query(ctx, settingsSQL)
-	if err != nil {
-		return nil, err
+func examineServer(server postgres.Server) []Finding {
+	found := examineVersion(server.Settings, server.Replica)
+	found = append(found, examineClock(server.Skew, server.Took))
+	found = append(found, examineDurability(server.Settings)...)
+	found = append(found, examineCompiling(server.Settings))
+	return append(found, examineLogging(server.Settings)...)
+}
+
+// examineCompiling looks for just-in-time compilation.
+func examineCompiling(settings map[string]string) Finding {
+	f := Finding{Check: "postgres jit", Grade: Good, Found: settings["jit"]}
+	if f.Found == "on" {
+		f.Grade, f.Advice = Warning, "Set jit = off: every statement is short, and compiling one takes longer than running it."
 	}
-	settings := map[string]string{}
-	var name, value string
-	_, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error {
-		settings[name] = value
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	before := time.Now()
-	var there time.Time
-	var replica bool
-	if err := conn.QueryRow(ctx, clockSQL).Scan(&there, &replica); err != nil {
-		return nil, err
-	}
-	took := time.Since(before)
-	found := examineVersion(settings, replica)
-	found = append(found, examineClock(there.Sub(before.Add(took/2)), took))
-	found = append(found, examineDurability(settings)...)
-	return append(found, examineLogging(settings)...), nil
+	return f
 }
 
 func examineVersion(settings map[string]string, replica bool) []Finding {

@@ -1,13 +1,18 @@
 package app
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/holdfast-memory/holdfast/internal/postgres"
 	"github.com/holdfast-memory/holdfast/internal/testkit"
+	"github.com/holdfast-memory/holdfast/internal/wakeup"
 )
 
 func openTestDB(t *testing.T) (*postgres.DB, Secret) {
@@ -78,31 +83,6 @@ func TestFirstStart(t *testing.T) {
 	})
 }
 
-func TestFindText(t *testing.T) {
-	t.Parallel()
-	pool := testkit.Postgres(t)
-	const text = `say "x\y" to Jürgen`
-	for _, sql := range []string{
-		"CREATE TABLE texts (t text)", "CREATE TABLE bytes (b bytea)", "CREATE TABLE lists (l text[])", "CREATE TABLE others (t text)",
-	} {
-		if _, err := pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, sql := range []string{"INSERT INTO texts VALUES ($1)", "INSERT INTO bytes VALUES (convert_to($1, 'UTF8'))"} {
-		if _, err := pool.Exec(t.Context(), sql, "before "+text+" after"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	found, tables, err := FindText(t.Context(), Secret(pool.Config().ConnString()), text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(found) != 2 || found["texts"] != 1 || found["bytes"] != 1 || tables < 10 {
-		t.Fatalf("one row of text and one of bytes, not %v in %d tables", found, tables)
-	}
-}
-
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	grade := func(found []Finding, check string) Finding {
@@ -155,15 +135,43 @@ func TestDoctor(t *testing.T) {
 		}
 	})
 
+	t.Run("TopologyThatWorksAgainstUsIsNamedWithItsFix", func(t *testing.T) {
+		t.Parallel()
+		server := testkit.NewNATS(t)
+		s, _, err := parsed(t, "--nats-url="+server.URL(), "--lease-ttl=2m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := wakeup.Connect(t.Context(), wakeup.Config{URL: server.URL(), AckWait: 75 * time.Second, Log: zerolog.Nop()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = client.Stop(context.Background()) })
+		if _, err := client.EnsureTopology(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if f := grade(examineNATS(t.Context(), s), "nats consumer bulk"); f.Grade != Warning ||
+			f.Advice != "Run `nats consumer edit WAKE bulk --wait 2m15s`." {
+			t.Fatalf("got %+v", f)
+		}
+		s.LeaseTTL = time.Minute
+		if f := grade(examineNATS(t.Context(), s), "nats topology"); f.Grade != Good {
+			t.Fatalf("got %+v", f)
+		}
+	})
+
 	t.Run("EachDangerousSettingIsOne", func(t *testing.T) {
 		t.Parallel()
 		safe := map[string]string{
 			"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "log_statement": "none",
 			"log_min_duration_statement": "-1", "log_min_duration_sample": "-1", "log_transaction_sample_rate": "0",
 			"log_parameter_max_length": "0", "log_parameter_max_length_on_error": "0", "log_min_error_statement": "panic",
-			"log_error_verbosity": "terse",
+			"log_error_verbosity": "terse", "jit": "off",
 		}
-		for _, f := range append(examineDurability(safe), examineLogging(safe)...) {
+		examine := func(settings map[string]string) []Finding {
+			return append(append(examineDurability(settings), examineCompiling(settings)), examineLogging(settings)...)
+		}
+		for _, f := range examine(safe) {
 			if f.Grade != Good {
 				t.Errorf("nothing is wrong here: %+v", f)
 			}
@@ -181,6 +189,7 @@ func TestDoctor(t *testing.T) {
 			"postgres log_min_duration_statement":        {map[string]string{"log_min_duration_statement": "0"}, Warning},
 			"postgres log_min_error_statement":           {map[string]string{"log_min_error_statement": "error"}, Warning},
 			"postgres log_error_verbosity":               {map[string]string{"log_error_verbosity": "default"}, Warning},
+			"postgres jit":                               {map[string]string{"jit": "on"}, Warning},
 		} {
 			settings := map[string]string{}
 			for k, v := range safe {
@@ -189,7 +198,7 @@ func TestDoctor(t *testing.T) {
 			for k, v := range bad.with {
 				settings[k] = v
 			}
-			if f := grade(append(examineDurability(settings), examineLogging(settings)...), name); f.Grade != bad.grade || f.Advice == "" {
+			if f := grade(examine(settings), name); f.Grade != bad.grade || f.Advice == "" {
 				t.Errorf("%v: %+v", bad.with, f)
 			}
 		}

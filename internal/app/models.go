@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 
@@ -10,8 +11,20 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/model/openai"
 )
 
-// extractor builds the extractor that the settings name. It opens no connection.
-func (m Models) extractor() (model.Extractor, error) {
+// snapshot is how commands that are accepted now are to be read; it is kept with each of them.
+func (m Models) snapshot() ([]byte, error) {
+	policy := model.Policy{Prompt: model.PromptVersion, Extractor: cmp.Or(m.Extractor, "offline")}
+	switch m.Extractor {
+	case "openai":
+		policy.Model = cmp.Or(m.OpenAIModel, openai.DefaultModel)
+	case "anthropic":
+		policy.Model = cmp.Or(m.AnthropicModel, anthropic.DefaultModel)
+	}
+	return policy.Encode()
+}
+
+// NewExtractor builds the extractor that the settings name. It opens no connection.
+func (m Models) NewExtractor() (model.Extractor, error) {
 	switch m.Extractor {
 	case "openai":
 		return openai.New(m.openAI(m.OpenAIModel))

@@ -138,7 +138,8 @@ func (p *process) addWorkers(ctx context.Context, n int) error {
 	return nil
 }
 
-// addWatch keeps the NATS topology there. It comes last, so that it stops after whoever uses hints.
+// addWatch keeps the NATS topology there. It comes last, so that it stops after whoever uses hints. Hints that were lost
+// with it are made again by repair, which notices by itself that the stream was made anew.
 func (p *process) addWatch() {
 	p.add("nats watch", &loop{run: func(ctx context.Context) { p.core.watch(ctx, nil) }}, natsStop)
 }

@@ -60,11 +60,11 @@ func startServers(ctx context.Context, dir string, s *Settings) (_ *servers, err
 	return run, run.keepPorts(before)
 }
 
-// startPostgres tries the port of the last start first, and any free one when that fails.
+// startPostgres tries the port of the last start first, and any free one when that is taken.
 func startPostgres(ctx context.Context, dir string, port int) (*localdev.Postgres, error) {
 	cfg := localdev.PostgresConfig{DataDir: filepath.Join(dir, "postgres"), Fsync: true, Port: port}
 	server, err := localdev.StartPostgres(ctx, cfg)
-	if err != nil && port != 0 && ctx.Err() == nil {
+	if errors.Is(err, localdev.ErrPortTaken) {
 		cfg.Port = 0
 		server, err = localdev.StartPostgres(ctx, cfg)
 	}
@@ -74,7 +74,7 @@ func startPostgres(ctx context.Context, dir string, port int) (*localdev.Postgre
 func startNATS(ctx context.Context, dir string, port int) (*localdev.NATS, error) {
 	cfg := localdev.NATSConfig{StoreDir: filepath.Join(dir, "nats"), Port: port}
 	server, err := localdev.StartNATS(ctx, cfg)
-	if err != nil && port != 0 && ctx.Err() == nil {
+	if errors.Is(err, localdev.ErrPortTaken) {
 		cfg.Port = 0
 		server, err = localdev.StartNATS(ctx, cfg)
 	}

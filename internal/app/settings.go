@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-memory/holdfast/internal/model"
+	"github.com/holdfast-memory/holdfast/internal/repair"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
@@ -37,6 +38,7 @@ type Models struct {
 	AnthropicAPIKey      model.Secret  `name:"anthropic-api-key" placeholder:"KEY" help:"Its API key."`
 	AnthropicModel       string        `name:"anthropic-model" placeholder:"NAME" help:"Its model for extraction."`
 	ModelTimeout         time.Duration `name:"model-timeout" default:"60s" help:"How long one model call may take."`
+	ModelInputChars      int           `name:"model-input-chars" default:"24000" help:"How many characters of a conversation one model call reads, 4000 to 250000; longer conversations are read in overlapping windows."`
 }
 
 // Work says how tasks are run and repaired.
@@ -64,12 +66,8 @@ type Settings struct {
 	LogLevel    string       `name:"log-level" enum:"debug,info,warn,error" default:"info" help:"What goes to standard error: debug, info, warn or error."`
 }
 
-const (
-	// keyRetention is the least time that an idempotency key lives after its task ended (DESIGN, Retention).
-	keyRetention = 30 * 24 * time.Hour
-	// maxInterval bounds the loops that find work when NATS is down.
-	maxInterval = time.Hour
-)
+// maxInterval bounds the loops that find work when NATS is down.
+const maxInterval = time.Hour
 
 // Validate refuses settings that contradict each other or that no process could work with. What one package alone
 // knows is checked by its constructor.
@@ -81,8 +79,9 @@ func (s Settings) Validate() error {
 		return errors.New("worker-poll is negative: 0 turns it off")
 	case s.RepairInterval < 100*time.Millisecond || s.RepairInterval > maxInterval:
 		return fmt.Errorf("repair-interval must be 100ms to %s, not %s", maxInterval, s.RepairInterval)
-	case s.FailedInputRetention < time.Second || s.FailedInputRetention > keyRetention:
-		return fmt.Errorf("failed-input-retention must be 1s to %s, the time that keys are kept, not %s", keyRetention, s.FailedInputRetention)
+	case s.FailedInputRetention < time.Second || s.FailedInputRetention > repair.MinKeyRetention:
+		return fmt.Errorf("failed-input-retention must be 1s to %s, the time that keys are kept, not %s",
+			repair.MinKeyRetention, s.FailedInputRetention)
 	case s.HintAge < 0:
 		return errors.New("hint-age is negative")
 	}

@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/holdfast-memory/holdfast/internal/repair"
+	"github.com/holdfast-memory/holdfast/internal/task"
+	"github.com/holdfast-memory/holdfast/internal/worker"
 )
 
 // parsed is what the given arguments and no environment make.
@@ -25,6 +29,20 @@ func parsed(t *testing.T, args ...string) (Settings, *kong.Kong, error) {
 func TestSettings(t *testing.T) {
 	t.Parallel()
 
+	t.Run("DefaultsAreThoseOfThePackages", func(t *testing.T) {
+		t.Parallel()
+		s, _, err := parsed(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, r := worker.DefaultConfig(), repair.DefaultConfig()
+		if s.WorkerSlots != w.Slots || s.WorkerPoll != w.Poll || s.LeaseTTL != w.LeaseTTL || s.ModelTimeout != w.ModelTimeout ||
+			s.RepairInterval != r.Every || s.HintAge != r.HintAge || s.FailedInputRetention != r.FailedInputRetention ||
+			s.policy() != task.DefaultPolicy() {
+			t.Errorf("the settings are %+v, the worker's defaults %+v, repair's %+v", s.Work, w, r)
+		}
+	})
+
 	t.Run("HaveTheDocumentedNamesInTheEnvironment", func(t *testing.T) {
 		t.Parallel()
 		var s Settings
@@ -37,7 +55,7 @@ func TestSettings(t *testing.T) {
 			names = append(names, flag.Envs...)
 		}
 		for _, want := range strings.Fields(`LISTEN ADMIN_LISTEN STATE_DIR EXTRACTOR EMBEDDER OPENAI_BASE_URL OPENAI_API_KEY
-			OPENAI_MODEL OPENAI_EMBEDDING_MODEL ANTHROPIC_BASE_URL ANTHROPIC_API_KEY ANTHROPIC_MODEL LEASE_TTL MODEL_TIMEOUT
+			OPENAI_MODEL OPENAI_EMBEDDING_MODEL ANTHROPIC_BASE_URL ANTHROPIC_API_KEY ANTHROPIC_MODEL LEASE_TTL MODEL_TIMEOUT MODEL_INPUT_CHARS
 			MAX_ATTEMPTS RETRY_BASE OUTPUT_RETRIES WORKER_SLOTS WORKER_POLL REPAIR_INTERVAL FAILED_INPUT_RETENTION LOG_LEVEL
 			DATABASE_URL DATABASE_POOLER DATABASE_DIRECT_URL NATS_URL`) {
 			if !slices.Contains(names, "HOLDFAST_"+want) {
@@ -53,7 +71,7 @@ func TestSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.LeaseTTL != time.Minute || s.MaxAttempts != 5 || s.WorkerPoll != 5*time.Second || s.OutputRetries != 1 ||
-			s.FailedInputRetention != 7*24*time.Hour || s.Extractor != "offline" || s.Embedder != "offline" {
+			s.FailedInputRetention != 7*24*time.Hour || s.ModelInputChars != 24_000 || s.Extractor != "offline" || s.Embedder != "offline" {
 			t.Fatalf("got %+v", s)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-memory/holdfast/internal/postgres"
+	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/worker"
 )
 
@@ -32,17 +33,24 @@ func (c *core) newWorker(ctx context.Context) (*workerPart, error) {
 	}
 	cfg := worker.DefaultConfig()
 	cfg.LeaseTTL, cfg.ModelTimeout = c.settings.LeaseTTL, c.settings.ModelTimeout
+	cfg.InputChars = c.settings.ModelInputChars
 	cfg.Slots, cfg.Poll = c.settings.WorkerSlots, c.settings.WorkerPoll
 	cfg.Policy, cfg.Log = c.settings.policy(), c.log
 	w, err := worker.New(worker.Deps{
 		Claims: c.db, Steps: c.db, Providers: c.db, Known: c.db, Beats: beats, Extractor: c.extractor, Embedder: c.embedder,
-		Wakeups: hints, Publisher: c.wakeups, Notifier: c.wakeups, Observer: c.metrics.Worker(),
+		Wakeups: hints, Publisher: c.wakeups, Notifier: c.wakeups, Observer: c.metrics.Worker(), Jobs: c.jobs(),
 	}, cfg)
 	if err != nil {
 		beats.Close()
 		return nil, err
 	}
 	return &workerPart{worker: w, beats: beats}, nil
+}
+
+// jobs is the work of the kinds that are done in pieces.
+func (c *core) jobs() map[task.Kind]worker.Job {
+	batches := c.db.BatchJob()
+	return map[task.Kind]worker.Job{task.BatchUpdate: batches, task.BatchDelete: batches, task.Erase: c.db.EraseJob()}
 }
 
 // Start begins to take tasks.
@@ -67,8 +75,11 @@ func (g workerGroup) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop stops all of them at the same time.
+// Stop stops all of them at the same time, once none takes tasks any more: what one gives back is not for the others.
 func (g workerGroup) Stop(ctx context.Context) error {
+	for _, w := range g {
+		w.worker.EndIntake()
+	}
 	errs := make([]error, len(g))
 	var all sync.WaitGroup
 	for i, w := range g {

@@ -17,8 +17,10 @@ const Format = 1
 var ErrUnreadable = errors.New("the payload is not a command of a known format")
 
 // Encode returns the command as stored, in Format.
-func (a Add) Encode() ([]byte, error) {
-	payload, err := json.Marshal(a)
+func (a Add) Encode() ([]byte, error) { return encode(a) }
+
+func encode(command any) ([]byte, error) {
+	payload, err := json.Marshal(command)
 	if err != nil {
 		return nil, fmt.Errorf("encode command: %w", err)
 	}
@@ -28,20 +30,27 @@ func (a Add) Encode() ([]byte, error) {
 // Decode reads a stored command. It is strict: an unknown format, unknown members, trailing data and a command
 // without messages or scope are ErrUnreadable.
 func Decode(format int, payload []byte) (Add, error) {
-	if format != Format {
-		return Add{}, fmt.Errorf("decode format %d: %w", format, ErrUnreadable)
-	}
 	var add Add
-	reader := json.NewDecoder(bytes.NewReader(payload))
-	reader.DisallowUnknownFields()
-	if err := reader.Decode(&add); err != nil {
-		return Add{}, ErrUnreadable
-	}
-	if _, err := reader.Token(); !errors.Is(err, io.EOF) {
-		return Add{}, ErrUnreadable
+	if err := decode(format, payload, &add); err != nil {
+		return Add{}, err
 	}
 	if len(add.Messages) == 0 || add.Scope.Empty() {
 		return Add{}, ErrUnreadable
 	}
 	return add, nil
+}
+
+func decode(format int, payload []byte, command any) error {
+	if format != Format {
+		return fmt.Errorf("decode format %d: %w", format, ErrUnreadable)
+	}
+	reader := json.NewDecoder(bytes.NewReader(payload))
+	reader.DisallowUnknownFields()
+	if err := reader.Decode(command); err != nil {
+		return ErrUnreadable
+	}
+	if _, err := reader.Token(); !errors.Is(err, io.EOF) {
+		return ErrUnreadable
+	}
+	return nil
 }

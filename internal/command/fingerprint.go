@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,30 +28,55 @@ type canonical struct {
 	Messages     []Message       `json:"messages"`
 	Metadata     json.RawMessage `json:"metadata"`
 	EventDate    *string         `json:"event_date"`
+	ExpiresAt    *string         `json:"expires_at,omitempty"` // younger than the form's version
 	Instructions string          `json:"instructions"`
 	Ordered      bool            `json:"ordered"`
 }
 
 // Fingerprint returns SHA-256 over a version tag and the RFC 8785 form of the command. Member order, white
 // space and spelled-out defaults of the request make no difference; text is compared code point by code point,
-// without Unicode normalisation, and numbers by their float64 value.
+// without Unicode normalisation, and numbers by their exact value.
 func (a Add) Fingerprint() (Fingerprint, error) {
+	metadata, err := exactly(a.Metadata)
+	if err != nil {
+		return Fingerprint{}, err
+	}
 	form := canonical{
-		Scope: a.Scope, Infer: a.Infer, Messages: a.Messages, Metadata: a.Metadata,
+		Scope: a.Scope, Infer: a.Infer, Messages: a.Messages, Metadata: metadata,
 		Instructions: a.Instructions, Ordered: a.Ordered,
 	}
-	if a.EventDate != nil {
-		date := a.EventDate.UTC().Format(time.RFC3339Nano)
-		form.EventDate = &date
-	}
+	form.EventDate, form.ExpiresAt = instant(a.EventDate), instant(a.ExpiresAt)
 	return fingerprint("add/1", form)
 }
 
+func instant(t *time.Time) *string {
+	if t == nil {
+		return nil
+	}
+	text := t.UTC().Format(time.RFC3339Nano)
+	return &text
+}
+
 // Fingerprint returns the fingerprint of the change, as that of an add.
-func (c Change) Fingerprint() (Fingerprint, error) { return fingerprint("change/1", c) }
+func (c Change) Fingerprint() (Fingerprint, error) {
+	var err error
+	if c.Metadata, err = exactly(c.Metadata); err != nil {
+		return Fingerprint{}, err
+	}
+	return fingerprint("change/1", c)
+}
 
 // Fingerprint returns the fingerprint of the batch, as that of an add.
-func (b Batch) Fingerprint() (Fingerprint, error) { return fingerprint("batch/1", b) }
+func (b Batch) Fingerprint() (Fingerprint, error) {
+	b.Changes = slices.Clone(b.Changes)
+	for i, c := range b.Changes {
+		var err error
+		if b.Changes[i].Metadata, err = exactly(c.Metadata); err != nil {
+			return Fingerprint{}, err
+		}
+	}
+	return fingerprint("batch/1", b)
+}
 
 // Fingerprint returns the fingerprint of the erase, as that of an add.
 func (e Erase) Fingerprint() (Fingerprint, error) { return fingerprint("erase/1", e) }

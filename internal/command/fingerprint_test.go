@@ -38,6 +38,40 @@ func TestFingerprint(t *testing.T) {
 			}
 		})
 	}
+	number := func(n string) string { return `{"user_id":"u","content":"x","metadata":{"n":` + n + `}}` }
+	for name, pair := range map[string][2]string{
+		"Fractions":          {"0.12345678901234567890", "0.12345678901234567891"},
+		"LargeFractions":     {"9007199254740992.5", "9007199254740993.5"},
+		"TinyNumbers":        {"1.00000000000000001e-300", "1e-300"},
+		"NumbersAndText":     {"1", `"1"`},
+		"NumbersAndFormText": {"1", `"n1e0"`},
+	} {
+		t.Run("TellsApart"+name, func(t *testing.T) {
+			t.Parallel()
+			if printOf(t, number(pair[0])) == printOf(t, number(pair[1])) {
+				t.Fatal("two values have one fingerprint")
+			}
+		})
+	}
+	t.Run("OfChangesTellsNumbersApart", func(t *testing.T) {
+		t.Parallel()
+		prints := map[Fingerprint]bool{}
+		for _, n := range []string{"0.12345678901234567890", "0.12345678901234567891", "0.1234567890123456789"} {
+			change := Change{Metadata: []byte(`{"n":` + n + `}`)}
+			one, err := change.Fingerprint()
+			if err != nil {
+				t.Fatal(err)
+			}
+			many, err := Batch{Changes: []Change{change}}.Fingerprint()
+			if err != nil || string(change.Metadata) != `{"n":`+n+`}` {
+				t.Fatalf("%v, the change was changed: %s", err, change.Metadata)
+			}
+			prints[one], prints[many] = true, true
+		}
+		if len(prints) != 4 {
+			t.Fatalf("two values of a change and of a batch make %d fingerprints", len(prints))
+		}
+	})
 	for name, raw := range map[string]string{
 		"Content":       `{"user_id":"u","agent_id":"a","content":"I like tea & <b> ","metadata":{"x":1,"y":"é"},"event_date":"2026-01-01T00:00:00Z"}`,
 		"Normalisation": `{"user_id":"u","agent_id":"a","content":"I like tea & <b>","metadata":{"x":1,"y":"e\u0301"},"event_date":"2026-01-01T00:00:00Z"}`,
@@ -75,7 +109,7 @@ func TestFingerprint(t *testing.T) {
 	})
 	t.Run("IsStableAcrossReleases", func(t *testing.T) {
 		t.Parallel()
-		const want = "e2c8dacd0b97a6602d15d62bd01a96e9ca4b88170000bc9eb635d89d3a82a98b"
+		const want = "6836ea5339584dd143c9f9174b1a8b2e670dde88444d83518db5a794eb8a3487"
 		if got := printOf(t, base); fmtHex(got) != want {
 			t.Fatalf("got %s: raise FingerprintVersion if this is meant", fmtHex(got))
 		}

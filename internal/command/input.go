@@ -13,7 +13,7 @@ import (
 // MaxInstructions is the greatest length of a command's instructions in characters.
 const MaxInstructions = 5_000
 
-// AddInput is the body of an add as it was sent, read by CheckJSON already. Absent members are nil.
+// AddInput is the body of an add as it was sent, read by ReadJSON already. Absent members are nil.
 type AddInput struct {
 	Messages     json.RawMessage // a string, or an array of {role, content, name?}
 	Content      *string         // short for one user message
@@ -24,12 +24,13 @@ type AddInput struct {
 	Infer        *bool
 	Metadata     json.RawMessage
 	EventDate    *string
+	ExpiresAt    *string
 	Instructions *string
 	Ordered      *bool
 }
 
 // NewAdd returns the command that input asks for: ids trimmed, defaults filled in (infer and ordered are true),
-// messages without anything visible left out, the event date in UTC to the microsecond, blank instructions and
+// messages without anything visible left out, times in UTC to the microsecond, blank instructions and
 // empty metadata as if absent. Content and metadata are kept as they are. Faults: INVALID_REQUEST with pointer
 // and rule, SCOPE_REQUIRED.
 func NewAdd(input AddInput) (Add, error) {
@@ -48,7 +49,10 @@ func NewAdd(input AddInput) (Add, error) {
 	if add.Metadata, err = newMetadata(input.Metadata); err != nil {
 		return Add{}, err
 	}
-	if add.EventDate, err = newEventDate(input.EventDate); err != nil {
+	if add.EventDate, err = newTime("/event_date", input.EventDate); err != nil {
+		return Add{}, err
+	}
+	if add.ExpiresAt, err = newTime("/expires_at", input.ExpiresAt); err != nil {
 		return Add{}, err
 	}
 	if input.Instructions != nil && !Blank(*input.Instructions) {
@@ -78,19 +82,19 @@ func newMetadata(raw json.RawMessage) (json.RawMessage, error) {
 	return bytes.Clone(raw), nil
 }
 
-// newEventDate reads an RFC 3339 time with its offset as an instant. The database keeps microseconds.
-func newEventDate(text *string) (*time.Time, error) {
+// newTime reads an RFC 3339 time with its offset as an instant. The database keeps microseconds.
+func newTime(pointer string, text *string) (*time.Time, error) {
 	if text == nil {
 		return nil, nil
 	}
 	var date time.Time
 	// UnmarshalText is stricter than time.Parse, but both take a comma before the fraction.
 	if err := date.UnmarshalText([]byte(*text)); err != nil || strings.Contains(*text, ",") {
-		return nil, fault.At(fault.InvalidRequest, "/event_date", "an RFC 3339 time with an offset")
+		return nil, fault.At(fault.InvalidRequest, pointer, "an RFC 3339 time with an offset")
 	}
 	date = date.UTC().Truncate(time.Microsecond)
 	if date.Year() < 1 || date.Year() > 9999 {
-		return nil, fault.At(fault.InvalidRequest, "/event_date", "a year from 1 to 9999")
+		return nil, fault.At(fault.InvalidRequest, pointer, "a year from 1 to 9999")
 	}
 	return &date, nil
 }

@@ -24,16 +24,18 @@ type body struct {
 	Infer        *bool           `json:"infer"`
 	Metadata     json.RawMessage `json:"metadata"`
 	EventDate    *string         `json:"event_date"`
+	ExpiresAt    *string         `json:"expires_at"`
 	Instructions *string         `json:"instructions"`
 	Ordered      *bool           `json:"ordered"`
 }
 
 func read(raw string) (Add, error) {
-	if err := CheckJSON([]byte(raw)); err != nil {
+	plain, err := ReadJSON([]byte(raw))
+	if err != nil {
 		return Add{}, err
 	}
 	var b body
-	if err := jsonv2.Unmarshal([]byte(raw), &b, jsonv2.RejectUnknownMembers(true)); err != nil {
+	if err := jsonv2.Unmarshal(plain, &b, jsonv2.RejectUnknownMembers(true)); err != nil {
 		return Add{}, fault.At(fault.InvalidRequest, "", "the contract's members")
 	}
 	return NewAdd(AddInput(b))

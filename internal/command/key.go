@@ -35,8 +35,11 @@ func ParseKey(headerValues []string) (*Key, error) {
 			return nil, badKey("a closed quoted string and nothing after it")
 		}
 	} else {
-		if strings.ContainsAny(text, `,"`) {
-			return nil, badKey("one value, not a list")
+		switch {
+		case strings.Contains(text, `"`):
+			return nil, badKey("no quote inside, unless the whole key is a quoted string")
+		case strings.Contains(text, ","):
+			return nil, badKey("one value, not a list; a key with a comma is quoted")
 		}
 		value = text
 	}

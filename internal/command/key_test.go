@@ -70,6 +70,14 @@ func TestParseKey(t *testing.T) {
 			}
 		})
 	}
+	t.Run("NamesTheRuleThatABareKeyBreaks", func(t *testing.T) {
+		t.Parallel()
+		for text, want := range map[string]string{`a"x`: "quote", `a,b`: "list", `"a", "b"`: "closed"} {
+			if _, err := ParseKey([]string{text}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v", text, err)
+			}
+		}
+	})
 	t.Run("AbsentIsNoKeyAndNoError", func(t *testing.T) {
 		t.Parallel()
 		if key, err := ParseKey(nil); key != nil || err != nil {

@@ -3,7 +3,7 @@ package command
 import (
 	"bytes"
 	"errors"
-	"math"
+	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -13,40 +13,67 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/fault"
 )
 
+// CompleteJSON is the rule that a body breaks which ends too early.
+const CompleteJSON = "complete JSON"
+
 const (
 	// MaxBody is the greatest size of a request body in bytes. It bounds what one command costs in memory and
 	// what a model is asked to read at once.
 	MaxBody = 250_000
 	// maxDepth is how deep arrays and objects may nest. The contract needs 3; the rest is for metadata.
 	maxDepth = 32
-	// maxInteger is the largest magnitude up to which every integer has a float64 of its own.
-	maxInteger = 1 << 53
-	// maxNumber is the longest number in characters. A float64 needs at most 24; longer ones could exceed what
-	// the database can keep.
-	maxNumber = 100
 )
 
-// CheckJSON tells whether raw is one strict JSON value: UTF-8 without a byte order mark, no duplicate members,
-// no trailing data, no lone surrogates, no NUL in texts or names, integers within ±2^53, other numbers within
-// the range of float64, at most 32 levels deep. Otherwise it answers a fault INVALID_BODY with a pointer that
-// holds names of the contract only, and the broken rule.
-func CheckJSON(raw []byte) error {
+// ReadJSON tells whether raw is one strict JSON value: UTF-8 without a byte order mark, no duplicate members, no
+// trailing data, no lone surrogates, no NUL in texts or names, integers within ±2^53 however they are spelled, other
+// numbers within the range of float64, at most 32 levels deep. It answers raw with the integers of the contract spelled
+// as such, so that 1.0 and 1e0 are the 1 that JSON Schema says they are; what is the caller's own stays byte for byte.
+// Otherwise it answers a fault INVALID_BODY with a pointer that holds names of the contract only, and the broken rule.
+func ReadJSON(raw []byte) ([]byte, error) {
 	if !utf8.Valid(raw) {
-		return fault.At(fault.InvalidBody, "", "valid UTF-8")
+		return nil, fault.At(fault.InvalidBody, "", "valid UTF-8")
 	}
 	reader := jsontext.NewDecoder(bytes.NewReader(raw))
+	var plain []byte // raw up to done, with its integers spelled plainly
+	done := int64(0)
 	for {
 		token, err := reader.ReadToken()
 		if err != nil {
-			return fault.At(fault.InvalidBody, place(reader), brokenSyntax(raw, err))
+			return nil, fault.At(fault.InvalidBody, place(reader), brokenSyntax(raw, err))
 		}
 		if rule := brokenValue(token, reader.StackDepth()); rule != "" {
-			return fault.At(fault.InvalidBody, place(reader), rule)
+			return nil, fault.At(fault.InvalidBody, place(reader), rule)
+		}
+		if text, other := respelled(token, reader); other {
+			end := reader.InputOffset()
+			plain = append(append(plain, raw[done:end-int64(len(token.String()))]...), text...)
+			done = end
 		}
 		if reader.StackDepth() == 0 {
-			return checkEnd(raw[reader.InputOffset():])
+			return append(plain, raw[done:]...), checkEnd(raw[reader.InputOffset():])
 		}
 	}
+}
+
+// respelled answers an integer with a fraction or an exponent without them, unless it is the caller's own.
+func respelled(token jsontext.Token, reader *jsontext.Decoder) (string, bool) {
+	if token.Kind() != jsontext.KindNumber {
+		return "", false
+	}
+	text := token.String()
+	if !strings.ContainsAny(text, ".eE") {
+		return "", false
+	}
+	exact, ok := readDecimal(text)
+	if !ok || !exact.integral() {
+		return "", false
+	}
+	for name := range reader.StackPointer().Tokens() {
+		if callersOwn(name) {
+			return "", false
+		}
+	}
+	return exact.plain(), true
 }
 
 // checkEnd refuses anything but white space after the value.
@@ -58,8 +85,11 @@ func checkEnd(rest []byte) error {
 }
 
 func brokenSyntax(raw []byte, err error) string {
-	if errors.Is(err, jsontext.ErrDuplicateName) {
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
 		return "no member twice"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return CompleteJSON
 	}
 	// The decoder has no error of its own for a lone surrogate: it is what is wrong if nothing else is.
 	if jsontext.Value(raw).IsValid(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) {
@@ -82,26 +112,6 @@ func brokenValue(token jsontext.Token, depth int) string {
 			return "at most 32 levels deep"
 		}
 	default:
-	}
-	return ""
-}
-
-func brokenNumber(text string) string {
-	if len(text) > maxNumber {
-		return "numbers of at most 100 characters"
-	}
-	if !strings.ContainsAny(text, ".eE") {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n > maxInteger || n < -maxInteger {
-			return "integers within 2^53"
-		}
-		return ""
-	}
-	value, err := strconv.ParseFloat(text, 64)
-	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
-	vanished := value == 0 && strings.ContainsAny(mantissa, "123456789")
-	if err != nil || math.IsInf(value, 0) || vanished {
-		return "numbers within the range of a double"
 	}
 	return ""
 }
@@ -133,7 +143,7 @@ func place(reader *jsontext.Decoder) string {
 func SafePointer(pointer []string) string {
 	var safe strings.Builder
 	for i, name := range pointer {
-		index := i > 0 && pointer[i-1] == "messages" && isIndex(name)
+		index := i > 0 && isList(pointer[i-1]) && isIndex(name)
 		if !index && !contractName(name) {
 			break
 		}
@@ -146,9 +156,14 @@ func SafePointer(pointer []string) string {
 	return safe.String()
 }
 
+// isList tells whether a member of the contract is an array.
+func isList(name string) bool {
+	return name == "messages" || name == "memories" || name == "ids" || name == "items"
+}
+
 func isIndex(name string) bool {
 	n, err := strconv.Atoi(name)
-	return err == nil && n >= 0 && n < MaxMessages && strconv.Itoa(n) == name
+	return err == nil && n >= 0 && n < max(MaxMessages, MaxBatch) && strconv.Itoa(n) == name
 }
 
 // callersOwn tells whether everything below a member is the caller's.
@@ -157,8 +172,8 @@ func callersOwn(name string) bool { return name == "metadata" || name == "filter
 func contractName(name string) bool {
 	switch name {
 	case "messages", "content", "role", "name", "user_id", "agent_id", "run_id", "app_id", "infer", "metadata",
-		"event_date", "instructions", "ordered", "query", "limit", "top_k", "min_score", "mode", "latest_only",
-		"filters", "generation":
+		"event_date", "expires_at", "version", "memories", "ids", "id", "instructions", "ordered", "query", "limit", "top_k", "min_score", "mode", "latest_only",
+		"filters", "generation", "items", "text", "at", "author", "session", "all", "pattern", "regex", "after":
 		return true
 	}
 	return false

@@ -11,24 +11,26 @@ import (
 // canary stands for the caller's text: it must be in no error.
 const canary = "canary-7f3a"
 
-func TestCheckJSON(t *testing.T) {
+func TestReadJSON(t *testing.T) {
 	t.Parallel()
 	taken := map[string]string{
-		"Object":             `{"content":"x","metadata":{"a":[1,2.50,-0,1e300]}}`,
-		"Scalar":             ` "x" `,
-		"LargestInteger":     `{"metadata":{"n":9007199254740992}}`,
-		"SmallestInteger":    `{"metadata":{"n":-9007199254740992}}`,
-		"DeepestLevel":       strings.Repeat("[", 32) + strings.Repeat("]", 32),
-		"SurrogatePair":      `{"content":"\ud83d\ude00"}`,
-		"Noncharacter":       "\"\uffff\"",
-		"SameNameInSiblings": `[{"a":1},{"a":2}]`,
-		"ZeroWithExponent":   `0.0e-999`,
+		"Object":              `{"content":"x","metadata":{"a":[1,2.50,-0,1e-300,1.0,9007199254740992.5]}}`,
+		"Scalar":              ` "x" `,
+		"LargestInteger":      `{"metadata":{"n":9007199254740992}}`,
+		"SmallestInteger":     `{"metadata":{"n":-9007199254740992}}`,
+		"DeepestLevel":        strings.Repeat("[", 32) + strings.Repeat("]", 32),
+		"SurrogatePair":       `{"content":"\ud83d\ude00"}`,
+		"Noncharacter":        "\"\uffff\"",
+		"SameNameInSiblings":  `[{"a":1},{"a":2}]`,
+		"IntegerWithFraction": `{"metadata":{"n":9007199254740992.000}}`,
+		"FractionAsMantissa":  `{"metadata":{"n":9007199254740.9920e3}}`,
+		"ZeroWithExponent":    `{"metadata":[0.0e-999,0e99999999999]}`,
 	}
 	for name, body := range taken {
 		t.Run("Takes"+name, func(t *testing.T) {
 			t.Parallel()
-			if err := CheckJSON([]byte(body)); err != nil {
-				t.Fatal(err)
+			if got, err := ReadJSON([]byte(body)); err != nil || string(got) != body {
+				t.Fatalf("got %s, %v", got, err)
 			}
 		})
 	}
@@ -41,7 +43,9 @@ func TestCheckJSON(t *testing.T) {
 	}{
 		{"Empty", ``, "", "valid JSON"},
 		{"WhiteSpace", " \n", "", "valid JSON"},
-		{"Truncated", `{"content":"` + canary, "/content", "valid JSON"},
+		{"Truncated", `{"content":"` + canary, "/content", "complete JSON"},
+		{"TruncatedObject", `{"content":"x"`, "", "complete JSON"},
+		{"TruncatedMember", `{"content":`, "/content", "complete JSON"},
 		{"SingleQuotes", `{'content':'` + canary + `'}`, "", "valid JSON"},
 		{"Comment", `{} // ` + canary, "", "one JSON value and nothing after it"},
 		{"TrailingValue", `{"content":"x"} "` + canary + `"`, "", "one JSON value and nothing after it"},
@@ -63,6 +67,11 @@ func TestCheckJSON(t *testing.T) {
 		{"IntegerTooLarge", `{"metadata":{"n":9007199254740993}}`, "/metadata", "integers within 2^53"},
 		{"IntegerTooSmall", `{"metadata":{"n":-9007199254740993}}`, "/metadata", "integers within 2^53"},
 		{"IntegerHuge", `{"limit":123456789012345678901234567890}`, "/limit", "integers within 2^53"},
+		{"IntegerTooLargeWithFraction", `{"metadata":{"n":9007199254740993.0}}`, "/metadata", "integers within 2^53"},
+		{"IntegerTooLargeWithExponent", `{"metadata":{"n":9007199254740993e0}}`, "/metadata", "integers within 2^53"},
+		{"IntegerTooLargeAsFraction", `{"metadata":{"n":-0.9007199254740993E16}}`, "/metadata", "integers within 2^53"},
+		{"PowerTooLarge", `{"metadata":{"n":1e20}}`, "/metadata", "integers within 2^53"},
+		{"AbsurdExponent", `{"metadata":{"n":1e-99999999999999999999}}`, "/metadata", "numbers within the range of a double"},
 		{"NumberTooLarge", `{"min_score":1e400}`, "/min_score", "numbers within the range of a double"},
 		{"NumberVanishes", `{"min_score":1e-400}`, "/min_score", "numbers within the range of a double"},
 		{"NumberTooLong", `{"min_score":0.` + strings.Repeat("1", 100) + `}`, "/min_score", "numbers of at most 100 characters"},
@@ -74,7 +83,7 @@ func TestCheckJSON(t *testing.T) {
 	for _, c := range refused {
 		t.Run("Refuses"+c.name, func(t *testing.T) {
 			t.Parallel()
-			err := CheckJSON([]byte(c.body))
+			_, err := ReadJSON([]byte(c.body))
 			f, ok := errors.AsType[*fault.Error](err)
 			if !ok || f.Code != fault.InvalidBody || f.Rule != c.rule {
 				t.Fatalf("got %v, want rule %q", err, c.rule)
@@ -86,6 +95,22 @@ func TestCheckJSON(t *testing.T) {
 				t.Fatalf("the error quotes the caller: %v", err)
 			}
 		})
+	}
+}
+
+func TestReadJSONSpellsIntegersPlainly(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"limit": 1.0 , "min_score":0.50,"query":"1.0"}`:  `{"limit": 1 , "min_score":0.50,"query":"1.0"}`,
+		`{"generation":10e-1,"limit":-2.5E1,"top_k":-0.0}`: `{"generation":1,"limit":-25,"top_k":0}`,
+		`{"limit":1.5}`: `{"limit":1.5}`,
+		`{"metadata":{"n":1.0},"memories":[{"version":2.0,"metadata":{"a":[1e0]}}]}`: `{"metadata":{"n":1.0},"memories":[{"version":2,"metadata":{"a":[1e0]}}]}`,
+		`{"filters":{"n":{"eq":1.0}},"limit":3e0}`:                                   `{"filters":{"n":{"eq":1.0}},"limit":3}`,
+		`1.0`: `1`,
+	} {
+		if got, err := ReadJSON([]byte(body)); err != nil || string(got) != want {
+			t.Errorf("%s: got %s, %v", body, got, err)
+		}
 	}
 }
 

@@ -36,6 +36,12 @@ type Error struct {
 	cause      error
 }
 
+// Plain is an error whose text is ours alone: it holds nothing of a caller, a row, an address or a secret, so that it
+// may be logged.
+type Plain string
+
+func (p Plain) Error() string { return string(p) }
+
 // New returns a fault of code without a cause.
 func New(code Code) *Error { return &Error{Code: code} }
 

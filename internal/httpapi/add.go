@@ -14,7 +14,7 @@ func (s *Server) AddMemories(ctx context.Context, request contract.AddMemoriesRe
 	body := request.Body
 	add, err := command.NewAdd(command.AddInput{
 		Messages: body.Messages, Content: body.Content, UserID: body.UserId, AgentID: body.AgentId, RunID: body.RunId,
-		AppID: body.AppId, Infer: body.Infer, Metadata: body.Metadata, EventDate: body.EventDate,
+		AppID: body.AppId, Infer: body.Infer, Metadata: body.Metadata, EventDate: body.EventDate, ExpiresAt: body.ExpiresAt,
 		Instructions: body.Instructions, Ordered: body.Ordered,
 	})
 	if err != nil {

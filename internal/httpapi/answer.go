@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 )
 
 // answer is a success: it fits every operation of the generated interface, so that headers and exact bytes are
@@ -53,6 +54,7 @@ func send(w http.ResponseWriter, status int, mediaType string, body any) error {
 
 func sendRaw(w http.ResponseWriter, status int, mediaType string, raw []byte) error {
 	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(raw))) // also of an answer to HEAD
 	w.WriteHeader(status)
 	if _, err := w.Write(raw); err != nil {
 		return fmt.Errorf("send answer: %w", err)
@@ -77,3 +79,12 @@ func (a answer) VisitGetCreditsResponse(w http.ResponseWriter) error        { re
 func (a answer) VisitListCreditEntriesResponse(w http.ResponseWriter) error { return a.write(w) }
 func (a answer) VisitGetHealthResponse(w http.ResponseWriter) error         { return a.write(w) }
 func (a answer) VisitGetOpenAPIResponse(w http.ResponseWriter) error        { return a.write(w) }
+func (a answer) VisitChangeMemoryResponse(w http.ResponseWriter) error      { return a.write(w) }
+func (a answer) VisitDeleteMemoryResponse(w http.ResponseWriter) error      { return a.write(w) }
+func (a answer) VisitChangeMemoriesResponse(w http.ResponseWriter) error    { return a.write(w) }
+func (a answer) VisitDeleteMemoriesResponse(w http.ResponseWriter) error    { return a.write(w) }
+func (a answer) VisitGetMemoryHistoryResponse(w http.ResponseWriter) error  { return a.write(w) }
+func (a answer) VisitListEntitiesResponse(w http.ResponseWriter) error      { return a.write(w) }
+func (a answer) VisitGetEntityResponse(w http.ResponseWriter) error         { return a.write(w) }
+func (a answer) VisitEraseScopeResponse(w http.ResponseWriter) error        { return a.write(w) }
+func (a answer) VisitEraseEntityResponse(w http.ResponseWriter) error       { return a.write(w) }

@@ -1,12 +1,15 @@
 package httpapi
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
 func TestBody(t *testing.T) {
@@ -47,6 +50,7 @@ func TestBody(t *testing.T) {
 		{"SearchLimit", "/v1/memories/search", `{"user_id":"u","query":"q","limit":101}`, fault.InvalidRequest, "/limit"},
 		{"SearchTopK", "/v1/memories/search", `{"user_id":"u","query":"q","top_k":0}`, fault.InvalidRequest, "/top_k"},
 		{"SearchLimitFraction", "/v1/memories/search", `{"user_id":"u","query":"q","limit":1.5}`, fault.InvalidRequest, "/limit"},
+		{"SearchTopKText", "/v1/memories/search", `{"user_id":"u","query":"q","top_k":"1"}`, fault.InvalidRequest, "/top_k"},
 		{"SearchBothLimits", "/v1/memories/search", `{"user_id":"u","query":"q","limit":1,"top_k":1}`, fault.InvalidRequest, "/top_k"},
 		{"SearchMode", "/v1/memories/search", `{"user_id":"u","query":"q","mode":"` + canary + `"}`, fault.InvalidRequest, "/mode"},
 		{"SearchFilters", "/v1/memories/search", `{"user_id":"u","query":"q","filters":{"` + canary + `":1}}`, fault.InvalidFilter, "/filters"},
@@ -64,6 +68,41 @@ func TestBody(t *testing.T) {
 				t.Fatalf("details %v, want pointer %q", refused.problem.Details, c.pointer)
 			}
 		})
+	}
+}
+
+func TestBodyReadsIntegersHoweverSpelled(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.do(t, "all", "POST", "/v1/memories/search", `{"user_id":"u","query":"q","limit":20.0,"min_score":0.0}`).want(t, 200, "")
+	if w.asked.Limit != 20 {
+		t.Fatalf("asked for %d", w.asked.Limit)
+	}
+	event := w.put("all", eventIn(task.EventFailed))
+	w.do(t, "all", "POST", path(event.ID)+"/retry", `{"generation":30e-1}`).want(t, 202, "")
+	if len(w.retried) != 1 || w.retried[0] != 3 {
+		t.Fatalf("retried %v", w.retried)
+	}
+	refused := w.do(t, "all", "POST", path(event.ID)+"/retry", `{"generation":1.5}`)
+	if refused.want(t, 400, fault.InvalidRequest); refused.problem.Details["pointer"] != "/generation" {
+		t.Fatalf("details %v", refused.problem.Details)
+	}
+}
+
+func TestBodyThatEndsEarly(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	for name, cut := range map[string]option{
+		"InTheJSON": func(*http.Request) {},
+		"BeforeItsLength": func(r *http.Request) {
+			r.Body = io.NopCloser(io.MultiReader(r.Body, iotest.ErrReader(io.ErrUnexpectedEOF)))
+		},
+	} {
+		refused := w.do(t, "all", "POST", "/v1/memories", `{"user_id":"u","content":"`, header("Idempotency-Key", "k"), cut)
+		refused.want(t, 400, fault.InvalidBody)
+		if refused.problem.Details["rule"] != command.CompleteJSON || !strings.Contains(refused.problem.Detail, command.CompleteJSON) {
+			t.Errorf("%s: %+v", name, refused.problem)
+		}
 	}
 }
 
@@ -95,6 +134,7 @@ func TestBodyLimits(t *testing.T) {
 			w.do(t, "all", "POST", "/v1/memories", body, header("Content-Type", types...)).want(t, 415, fault.UnsupportedMediaType)
 		}
 		w.do(t, "all", "POST", "/v1/memories", body, header("Content-Encoding", "gzip")).want(t, 415, fault.UnsupportedMediaType)
+		w.do(t, "all", "POST", "/v1/memories", body, header("Content-Encoding", "identity"), header("Idempotency-Key", "plain")).want(t, 202, "")
 		for i, taken := range []string{"application/json", "application/json; charset=UTF-8", "Application/JSON"} {
 			w.do(t, "all", "POST", "/v1/memories", body, header("Content-Type", taken), header("Idempotency-Key", string(rune('a'+i)))).want(t, 202, "")
 		}
@@ -133,6 +173,15 @@ func TestQuery(t *testing.T) {
 			}
 		})
 	}
+	t.Run("AnEmptyNumberHasARule", func(t *testing.T) {
+		t.Parallel()
+		for _, target := range []string{"/v1/memories?user_id=u&limit=", "/v1/events/evt_01900000-0000-7000-8000-000000000000?wait="} {
+			refused := w.do(t, "all", "GET", target, "")
+			if refused.want(t, 400, fault.InvalidRequest); refused.problem.Details["rule"] != "an integer, not empty" {
+				t.Errorf("%s: %v", target, refused.problem.Details)
+			}
+		}
+	})
 	t.Run("NoScope", func(t *testing.T) {
 		t.Parallel()
 		w.do(t, "all", "GET", "/v1/memories", "").want(t, 400, fault.ScopeRequired)

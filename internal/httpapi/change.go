@@ -30,10 +30,15 @@ func (s *Server) retry(ctx context.Context, text string, body *contract.RetryReq
 	if body != nil {
 		generation = body.Generation
 	}
-	if err := s.deps.Retrier.Retry(ctx, this.caller, id, generation, this.key); err != nil {
+	replayed, err := s.deps.Retrier.Retry(ctx, this.caller, id, generation, this.key)
+	if err != nil {
 		return answer{}, err
 	}
-	return s.accepted(ctx, id)
+	reply, err := s.accepted(ctx, id)
+	if err == nil && replayed {
+		reply.header[replayedHeader] = "true"
+	}
+	return reply, err
 }
 
 // CancelEvent ends an event before it commits.

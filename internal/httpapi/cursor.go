@@ -20,8 +20,8 @@ const (
 	cursorVersion = 1
 	// macLength of 16 bytes can't be guessed and keeps cursors short.
 	macLength = 16
-	// maxCursor is well above the longest cursor that is made here.
-	maxCursor = 512
+	// maxCursor is above the longest cursor that is made here: an id of 512 characters, each escaped, in base64.
+	maxCursor = 5_000
 )
 
 // listing is what a cursor belongs to: the endpoint, the workspace, and the query without its limit. A cursor
@@ -39,6 +39,7 @@ type position struct {
 	ID         uuid.UUID        `json:"i"`
 	Type       credit.EntryType `json:"y,omitempty"`
 	Generation int              `json:"g,omitempty"`
+	Name       string           `json:"n,omitempty"`
 }
 
 func positionOf(place recall.Place) position {

@@ -33,9 +33,19 @@ type Writer interface {
 	Write(ctx context.Context, caller access.Caller, key *command.Key, add command.Add) (write.Stored, error)
 }
 
-// Retrier authorises a new run of a failed event.
+// Changer changes and ends single records at once; key is nil for a call without one.
+type Changer interface {
+	Change(ctx context.Context, caller access.Caller, key *command.Key, change command.Change) (write.Changed, error)
+}
+
+// Batcher accepts changes of many records.
+type Batcher interface {
+	Accept(ctx context.Context, caller access.Caller, key *command.Key, batch command.Batch) (write.Receipt, error)
+}
+
+// Retrier authorises a new run of a failed event. It answers true for a key that was used for this before.
 type Retrier interface {
-	Retry(ctx context.Context, caller access.Caller, event uuid.UUID, generation *int, key *command.Key) error
+	Retry(ctx context.Context, caller access.Caller, event uuid.UUID, generation *int, key *command.Key) (replayed bool, err error)
 }
 
 // Canceller ends an event before it commits.
@@ -51,10 +61,27 @@ type Events interface {
 	Wait(ctx context.Context, workspace, id uuid.UUID, wait time.Duration, enough func(recall.Event) bool) (recall.Event, error)
 }
 
+// Eraser removes everything of a scope; key is nil for a call without one.
+type Eraser interface {
+	Erase(ctx context.Context, caller access.Caller, key *command.Key, scope memory.Scope) (write.Erased, error)
+}
+
+// ItemEvents finds the latest task of an item by the item's event id, or answers a fault EVENT_NOT_FOUND.
+type ItemEvents interface {
+	TaskOf(ctx context.Context, workspace uuid.UUID, eventID string) (uuid.UUID, error)
+}
+
 // Memories reads records.
 type Memories interface {
 	Get(ctx context.Context, workspace, id uuid.UUID) (memory.Record, error)
 	List(ctx context.Context, workspace uuid.UUID, query recall.MemoryQuery) (recall.MemoryPage, error)
+	History(ctx context.Context, workspace uuid.UUID, query recall.HistoryQuery) (recall.History, error)
+}
+
+// Entities reads who has live records.
+type Entities interface {
+	List(ctx context.Context, workspace uuid.UUID, query recall.EntityQuery) (recall.EntityPage, error)
+	Get(ctx context.Context, workspace uuid.UUID, kind recall.EntityType, id string) (recall.Entity, error)
 }
 
 // Searcher finds records.
@@ -78,10 +105,15 @@ type Deps struct {
 	Authenticator Authenticator
 	Accepter      Accepter
 	Writer        Writer
+	Changer       Changer
+	Batcher       Batcher
+	Eraser        Eraser
 	Retrier       Retrier
 	Canceller     Canceller
 	Events        Events
+	ItemEvents    ItemEvents
 	Memories      Memories
+	Entities      Entities
 	Searcher      Searcher
 	Credits       Credits
 	Health        Health
@@ -92,6 +124,9 @@ func (d Deps) validate() error {
 	for name, missing := range map[string]bool{
 		"authenticator": d.Authenticator == nil, "accepter": d.Accepter == nil, "writer": d.Writer == nil,
 		"retrier": d.Retrier == nil, "canceller": d.Canceller == nil, "events": d.Events == nil,
+		"item events": d.ItemEvents == nil,
+		"eraser":      d.Eraser == nil,
+		"changer":     d.Changer == nil, "batcher": d.Batcher == nil, "entities": d.Entities == nil,
 		"memories": d.Memories == nil, "searcher": d.Searcher == nil, "credits": d.Credits == nil,
 		"health": d.Health == nil,
 	} {

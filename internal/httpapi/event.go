@@ -33,7 +33,7 @@ func (s *Server) readEvent(ctx context.Context, text string, query *int, prefer,
 	if err != nil {
 		return answer{}, err
 	}
-	event, err := s.await(ctx, id, wait, ifNoneMatch)
+	event, waited, err := s.await(ctx, id, wait, ifNoneMatch)
 	if err != nil {
 		return answer{}, err
 	}
@@ -46,6 +46,9 @@ func (s *Server) readEvent(ctx context.Context, text string, query *int, prefer,
 	if !event.Status.Terminal() {
 		header["Retry-After"] = pollAfter(event)
 	}
+	if waited && query == nil {
+		header["Preference-Applied"] = "wait=" + seconds(wait)
+	}
 	if matches(ifNoneMatch, tag) {
 		return answer{status: http.StatusNotModified, header: header}, nil
 	}
@@ -53,18 +56,21 @@ func (s *Server) readEvent(ctx context.Context, text string, query *int, prefer,
 }
 
 // await reads the event, or waits until it is terminal or, with a tag, other than the tag says. A wait gives its
-// place among the working requests to others, and ends early when the server stops.
-func (s *Server) await(ctx context.Context, id uuid.UUID, wait time.Duration, ifNoneMatch *string) (recall.Event, error) {
+// place among the working requests to others, and ends early when the server stops. It tells whether it would have
+// waited.
+func (s *Server) await(ctx context.Context, id uuid.UUID, wait time.Duration, ifNoneMatch *string) (event recall.Event, waited bool, err error) {
 	this := callOf(ctx)
 	workspace := this.caller.Workspace.ID
 	if wait == 0 {
-		return s.deps.Events.Get(ctx, workspace, id)
+		event, err = s.deps.Events.Get(ctx, workspace, id)
+		return event, false, err
 	}
 	select {
 	case s.waiting <- struct{}{}:
 		defer func() { <-s.waiting }()
 	default: // too many wait already: this one asks again after Retry-After
-		return s.deps.Events.Get(ctx, workspace, id)
+		event, err = s.deps.Events.Get(ctx, workspace, id)
+		return event, false, err
 	}
 	this.leave()
 	waiting, cancel := context.WithCancel(ctx)
@@ -76,7 +82,7 @@ func (s *Server) await(ctx context.Context, id uuid.UUID, wait time.Duration, if
 		case <-waiting.Done():
 		}
 	}()
-	event, err := s.deps.Events.Wait(waiting, workspace, id, wait, func(e recall.Event) bool {
+	event, err = s.deps.Events.Wait(waiting, workspace, id, wait, func(e recall.Event) bool {
 		if ifNoneMatch == nil {
 			return false
 		}
@@ -84,9 +90,9 @@ func (s *Server) await(ctx context.Context, id uuid.UUID, wait time.Duration, if
 		return err != nil || !matches(ifNoneMatch, etagOf(raw))
 	})
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
-		return s.deps.Events.Get(ctx, workspace, id) // the stop met a read of the wait
+		event, err = s.deps.Events.Get(ctx, workspace, id) // the stop met a read of the wait
 	}
-	return event, err
+	return event, true, err
 }
 
 // pollAfter tells when to ask again: in a second, or when a waiting retry is due. It is advice only, so this

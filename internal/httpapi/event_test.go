@@ -162,10 +162,11 @@ func TestWait(t *testing.T) {
 		for _, way := range []struct {
 			target  string
 			options []option
+			applied string
 		}{
-			{path(event.ID) + "?wait=60", nil},
-			{path(event.ID), []option{header("Prefer", "respond-async, wait=100; x=y")}},
-			{"/v1/operations/" + event.ID.String(), []option{header("Prefer", "respond-async", `Wait = "25"`)}},
+			{path(event.ID) + "?wait=60", nil, ""},
+			{path(event.ID), []option{header("Prefer", "respond-async, wait=100; x=y")}, "wait=60"},
+			{"/v1/operations/" + event.ID.String(), []option{header("Prefer", "respond-async", `Wait = "25"`)}, "wait=25"},
 		} {
 			w.put("all", event)
 			answered := begin(t, w, way.target, way.options...)
@@ -173,8 +174,12 @@ func TestWait(t *testing.T) {
 			ended.Status = task.EventFailed
 			w.put("all", ended)
 			var shown contract.Event
-			if (<-answered).into(t, &shown); shown.Status != "FAILED" {
+			reply := <-answered
+			if reply.into(t, &shown); shown.Status != "FAILED" {
 				t.Fatalf("got %s", shown.Status)
+			}
+			if applied := reply.Header().Get("Preference-Applied"); applied != way.applied {
+				t.Fatalf("Preference-Applied is %q, want %q", applied, way.applied)
 			}
 		}
 	})
@@ -214,7 +219,10 @@ func TestWait(t *testing.T) {
 		w := setup(t, func(c *Config) { c.MaxWaiting = 1 })
 		event := w.put("all", eventIn(task.EventPending))
 		w.server.waiting <- struct{}{}
-		w.do(t, "all", "GET", path(event.ID)+"?wait=60", "").want(t, 200, "")
+		answer := w.do(t, "all", "GET", path(event.ID), "", header("Prefer", "wait=60"))
+		if answer.want(t, 200, ""); answer.Header().Get("Preference-Applied") != "" {
+			t.Fatal("it says that it waited")
+		}
 	})
 	t.Run("EndsWhenTheServerStops", func(t *testing.T) {
 		t.Parallel()
@@ -248,8 +256,13 @@ func TestChange(t *testing.T) {
 		if answer.Header().Get("Location") != path(event.ID) || answer.Header().Get("Retry-After") != "1" {
 			t.Fatalf("headers %v", answer.Header())
 		}
-		w.do(t, "all", "POST", path(event.ID)+"/retry", "", header("Idempotency-Key", "k")).want(t, 202, "")
-		w.do(t, "all", "POST", "/v1/operations/"+event.ID.String()+"/retry", `{}`, header("Idempotency-Key", "k")).want(t, 202, "")
+		first := w.do(t, "all", "POST", path(event.ID)+"/retry", "", header("Idempotency-Key", "k"))
+		first.want(t, 202, "")
+		again := w.do(t, "all", "POST", "/v1/operations/"+event.ID.String()+"/retry", `{}`, header("Idempotency-Key", "k"))
+		again.want(t, 202, "")
+		if first.Header().Get("Idempotent-Replayed") != "" || again.Header().Get("Idempotent-Replayed") != "true" {
+			t.Fatalf("first %v, again %v", first.Header(), again.Header())
+		}
 		if len(w.retried) != 3 || w.retried[0] != 3 {
 			t.Fatalf("retried %v", w.retried)
 		}

@@ -3,7 +3,9 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 	"github.com/rs/zerolog"
@@ -42,9 +44,14 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := takeHeaders(c.Request(), op, this); err != nil {
 			return err
 		}
-		if err := takeID(c, op); err != nil {
+		if err := s.takeID(c, op, this); err != nil {
 			return err
 		}
+		leave, err := s.takeLarge(c.Request(), op)
+		if err != nil {
+			return err
+		}
+		defer leave()
 		if err := takeBody(c.Request(), op); err != nil {
 			return err
 		}
@@ -101,17 +108,41 @@ func takeHeaders(r *http.Request, op *operation, this *call) error {
 }
 
 // takeID replaces the path's id by its plain form. What can't be an id is answered like an unknown one.
-func takeID(c echo.Context, op *operation) error {
+func (s *Server) takeID(c echo.Context, op *operation, this *call) error {
 	if len(c.ParamValues()) == 0 {
 		return nil
 	}
+	if op.named {
+		return takeName(c)
+	}
 	if id := c.Param("id"); id == "" || strings.Contains(id, "/") { // Echo's last parameter takes the rest of the path
 		return fault.New(fault.RouteNotFound)
+	}
+	if op.prefix == eventPrefix && command.IsItemEvent(c.Param("id")) {
+		return s.takeItemEvent(c, this)
 	}
 	id, ok := parseID(op.prefix, c.Param("id"))
 	if !ok {
 		return fault.New(op.notFound)
 	}
 	c.SetParamValues(id.String())
+	return nil
+}
+
+// takeName puts the escaped forms of the path's last two segments where the generated code unescapes them: Echo has
+// them in one form or the other, as the client wrote them.
+func takeName(c echo.Context) error {
+	segments := strings.Split(c.Request().URL.EscapedPath(), "/")
+	pattern := strings.Split(c.Path(), "/")
+	if len(segments) != len(pattern) || segments[len(segments)-1] == "" {
+		return fault.New(fault.RouteNotFound)
+	}
+	last := segments[len(segments)-2:]
+	name, err := url.PathUnescape(last[1])
+	if err != nil || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+		return in("path", "/id", "valid UTF-8 without NUL")
+	}
+	c.SetParamValues(last...)
+	c.Request().URL.RawPath = c.Request().URL.EscapedPath() // what the generated code tells escaped values by
 	return nil
 }

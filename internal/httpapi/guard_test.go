@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/access"
 	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/recall"
+	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/write"
 )
 
@@ -17,6 +19,10 @@ import (
 var (
 	_ Accepter  = (*write.Accepter)(nil)
 	_ Writer    = (*write.Writer)(nil)
+	_ Changer   = (*write.Changer)(nil)
+	_ Eraser    = (*write.Eraser)(nil)
+	_ Batcher   = (*write.Batcher)(nil)
+	_ Entities  = (*recall.Entities)(nil)
 	_ Retrier   = (*write.Retrier)(nil)
 	_ Canceller = (*write.Canceller)(nil)
 	_ Events    = (*recall.Events)(nil)
@@ -28,7 +34,7 @@ var (
 
 // target fills a route's path.
 func target(op *operation) string {
-	return strings.ReplaceAll(op.route.Path, "{id}", uuid.NewString())
+	return strings.NewReplacer("{id}", uuid.NewString(), "{type}", "user").Replace(op.route.Path)
 }
 
 func TestGuard(t *testing.T) {
@@ -67,7 +73,11 @@ func TestGuard(t *testing.T) {
 			"POST /v1/events/:id/retry": access.OperationsRetry, "POST /v1/events/:id/cancel": access.OperationsRetry,
 			"GET /v1/operations": access.OperationsRead, "GET /v1/operations/:id": access.OperationsRead,
 			"POST /v1/operations/:id/retry": access.OperationsRetry, "GET /v1/credits": access.CreditsRead,
-			"GET /v1/credits/entries": access.CreditsRead,
+			"GET /v1/credits/entries": access.CreditsRead, "PUT /v1/memories/:id": access.MemoryWrite,
+			"DELETE /v1/memories/:id": access.MemoryWrite, "PUT /v1/memories/batch": access.MemoryWrite,
+			"DELETE /v1/memories/batch": access.MemoryWrite, "GET /v1/memories/:id/history": access.MemoryRead,
+			"GET /v1/entities": access.MemoryRead, "GET /v1/entities/:type/:id": access.MemoryRead,
+			"DELETE /v1/memories": access.Admin, "DELETE /v1/entities/:type/:id": access.Admin,
 		} {
 			if op := w.server.operations[route]; op == nil || op.permission != permission {
 				t.Errorf("%s doesn't ask for %s", route, permission)
@@ -106,13 +116,50 @@ func TestGuard(t *testing.T) {
 	t.Run("OtherRoutesAndMethodsAreProblemsToo", func(t *testing.T) {
 		t.Parallel()
 		w := setup(t)
-		for _, path := range []string{"/", "/v1", "/v2/memories", "/v1/memories/", "/v1/events/", "/v1/events/x/y", "/v1/memories/a/b/c"} {
+		for _, path := range []string{"/", "/v1", "/v2/memories", "/v1/events/x/y", "/v1/memories/a/b/c"} {
 			w.do(t, "all", "GET", path, "").want(t, 404, fault.RouteNotFound)
 		}
 		refused := w.do(t, "all", "PATCH", "/v1/memories", "{}")
 		refused.want(t, 405, fault.MethodNotAllowed)
-		if allow := refused.Header().Get("Allow"); !strings.Contains(allow, "POST") {
+		if allow := refused.Header().Get("Allow"); !strings.Contains(allow, "POST") || !strings.Contains(allow, "HEAD") {
 			t.Errorf("Allow is %q", allow)
+		}
+		refused = w.do(t, "all", "HEAD", "/v1/events/"+uuid.NewString()+"/cancel", "")
+		if allow := refused.Header().Get("Allow"); refused.Code != 405 || strings.Contains(allow, "HEAD") || refused.Body.Len() != 0 {
+			t.Errorf("HEAD of a POST route: %d, Allow is %q", refused.Code, allow)
+		}
+	})
+
+	t.Run("SlashesAtTheEndAndDoubledOnesMeanNothing", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t)
+		event := w.put("all", eventIn(task.EventPending))
+		for _, path := range []string{"/v1/events/", "//v1//events", "/v1/events//" + event.ID.String(), "/v1/events/" + event.ID.String() + "//", "/v1/entities/user/a%2Fb/", "/v1//entities/user/a%2F%2Fb"} {
+			if answer := w.do(t, "all", "GET", path, ""); answer.Code == 405 || answer.problem.Code == fault.RouteNotFound {
+				t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
+			}
+		}
+		w.do(t, "all", "POST", "/v1/memories/search/", `{"query":"q","user_id":"u"}`).want(t, 200, "")
+		w.do(t, "all", "DELETE", "/v1/memories//", "").want(t, 400, fault.ScopeRequired)
+	})
+
+	t.Run("HEADAnswersAsGETDoesWithoutTheBody", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t)
+		event := w.put("all", eventIn(task.EventPending))
+		for _, path := range []string{"/v1/credits", "/v1/events/" + event.ID.String(), "/v1/events/" + uuid.NewString()} {
+			got := w.do(t, "all", "GET", path, "", header("X-Request-Id", "same"))
+			head := w.do(t, "all", "HEAD", path, "", header("X-Request-Id", "same"))
+			if head.Code != got.Code || head.Body.Len() != 0 {
+				t.Errorf("%s: GET %d, HEAD %d with %d bytes", path, got.Code, head.Code, head.Body.Len())
+			}
+			if !maps.EqualFunc(head.Header(), got.Header(), slices.Equal) {
+				t.Errorf("%s: headers %v, of GET %v", path, head.Header(), got.Header())
+			}
+		}
+		<-w.seen
+		if seen := <-w.seen; seen.method != "HEAD" || seen.route != "/v1/credits" {
+			t.Errorf("observed %+v", seen)
 		}
 	})
 

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,11 +33,13 @@ func (s *Server) GetHealth(ctx context.Context, _ contract.GetHealthRequestObjec
 	v := s.verdict(ctx)
 	shown := contract.Health{
 		Status: "ok", Reasons: make([]string, len(v.Reasons)),
-		Checks: contract.HealthChecks{
+	}
+	if !slices.Contains(v.Reasons, recall.DatabaseOverload) { // otherwise nothing was measured
+		shown.Checks = &contract.HealthChecks{
 			OldestDueSeconds: int64(v.Facts.OldestDue.Seconds()), ExpiredLeases: v.Facts.ExpiredLeases,
 			RecentFailures: v.Facts.RecentFailures, SkippedVectors: v.Facts.SkippedVectors,
 			ProviderPaused: v.Facts.PausedProvider,
-		},
+		}
 	}
 	if v.Degraded() {
 		shown.Status = "degraded"
@@ -58,7 +61,7 @@ func (s *Server) verdict(ctx context.Context) recall.Verdict {
 	defer cancel()
 	verdict, err := s.deps.Health.Check(ctx)
 	if err != nil {
-		logFailure(zerolog.Ctx(ctx), fault.Wrap(fault.UnavailableNow, err))
+		logFailure(zerolog.Ctx(ctx), fault.Wrap(fault.UnavailableNow, err), err)
 		if !verdict.Degraded() {
 			verdict.Reasons = []recall.Reason{recall.DatabaseOverload}
 		}

@@ -94,8 +94,12 @@ func memoryOf(r memory.Record) contract.Memory {
 	if len(metadata) == 0 {
 		metadata = json.RawMessage("{}")
 	}
+	var successor *string
+	if r.SupersededBy != nil {
+		successor = present(memoryID(*r.SupersededBy))
+	}
 	return contract.Memory{
-		Id: memoryID(r.ID), Memory: r.Text, Type: present(string(r.Type)), Role: present(r.Role),
+		SupersededBy: successor, ItemId: present(r.ItemID), Id: memoryID(r.ID), Memory: r.Text, Type: present(string(r.Type)), Role: present(r.Role),
 		UserId: present(r.Scope.UserID), AgentId: present(r.Scope.AgentID), RunId: present(r.Scope.RunID),
 		AppId: present(r.Scope.AppID), Metadata: metadata, EventDate: utc(r.EventDate), Version: r.Version,
 		ValidFrom: r.ValidFrom.UTC(), ValidTo: utc(r.ValidTo), ExpiresAt: utc(r.ExpiresAt),

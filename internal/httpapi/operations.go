@@ -10,6 +10,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 
 	"github.com/holdfast-memory/holdfast/internal/access"
+	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/fault"
 )
 
@@ -25,6 +26,8 @@ type operation struct {
 	takesBody  bool
 	takesKey   bool // reads Idempotency-Key
 	waits      bool // may be asked to wait
+	maxBody    int  // of its body, in bytes
+	named      bool // its path ends in a type and an id of the caller's
 	prefix     string
 	notFound   fault.Code // the answer to an id that isn't one
 	route      *routers.Route
@@ -35,9 +38,9 @@ type operations map[string]*operation
 
 func (o operations) find(method, pattern string) *operation { return o[method+" "+pattern] }
 
-func loadDocument() (*openapi3.T, error) {
+func loadDocument(text []byte) (*openapi3.T, error) {
 	loader := openapi3.NewLoader()
-	doc, err := loader.LoadFromData([]byte(document))
+	doc, err := loader.LoadFromData(text)
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: read document: %w", err)
 	}
@@ -55,19 +58,27 @@ func newOperations(doc *openapi3.T) (operations, error) {
 			if err != nil {
 				return nil, fmt.Errorf("httpapi: %s %s: %w", method, path, err)
 			}
-			table[method+" "+strings.NewReplacer("{", ":", "}", "").Replace(path)] = entry
+			table[method+" "+echoPattern(path)] = entry
 		}
 	}
 	return table, nil
 }
 
+// echoPattern is Echo's form of a path of the document.
+func echoPattern(path string) string { return strings.NewReplacer("{", ":", "}", "").Replace(path) }
+
 func newOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem, op *openapi3.Operation) (*operation, error) {
 	entry := &operation{
 		id: op.OperationID, query: map[string]bool{}, takesBody: op.RequestBody != nil,
 		public: op.Security != nil && len(*op.Security) == 0,
-		prefix: eventPrefix, notFound: fault.EventNotFound,
-		route: &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: op},
+		prefix: eventPrefix, notFound: fault.EventNotFound, named: strings.HasSuffix(path, "/{type}/{id}"),
+		route:   &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: op},
+		maxBody: command.MaxBody,
 	}
+	if limit, own := op.Extensions["x-max-body"].(float64); own {
+		entry.maxBody = int(limit)
+	}
+	ownKey, _ := op.Extensions["x-own-key"].(bool) // read by other rules than those of the native contract
 	if strings.HasPrefix(path, "/v1/memories") {
 		entry.prefix, entry.notFound = memoryPrefix, fault.MemoryNotFound
 	}
@@ -85,7 +96,7 @@ func newOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem,
 			entry.query[parameter.Name] = true
 			entry.waits = entry.waits || parameter.Name == "wait"
 		case parameter.In == openapi3.ParameterInHeader && http.CanonicalHeaderKey(parameter.Name) == keyHeader:
-			entry.takesKey = true
+			entry.takesKey = !ownKey
 		}
 	}
 	return entry, nil

@@ -41,7 +41,7 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
 	this := callOf(r.Context())
 	this.code = f.Code
 	if kind := f.Kind(); (kind == fault.Internal || kind == fault.Unavailable) && !this.left() {
-		logFailure(zerolog.Ctx(r.Context()), f)
+		logFailure(zerolog.Ctx(r.Context()), f, err)
 	}
 	described := fault.Describe(f.Code)
 	body := contract.Problem{
@@ -62,6 +62,10 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	header := w.Header()
 	switch body.Status {
+	case http.StatusMethodNotAllowed:
+		if allow := header.Get("Allow"); strings.Contains(allow, http.MethodGet) {
+			header.Set("Allow", allow+", "+http.MethodHead)
+		}
 	case http.StatusUnauthorized:
 		header.Set("WWW-Authenticate", `Bearer realm="holdfast"`)
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
@@ -98,19 +102,30 @@ func faultOf(err error) *fault.Error {
 	return fault.Wrap(fault.InternalError, err)
 }
 
-// logFailure logs what can be said without the texts of errors: they may hold rows and values.
-func logFailure(log *zerolog.Logger, f *fault.Error) {
+// logFailure logs what can be said without the texts of errors: they may hold rows and values. A step and a plain
+// reason hold none. The fault is the one in err.
+func logFailure(log *zerolog.Logger, f *fault.Error, err error) {
 	line := log.Warn()
 	if f.Kind() == fault.Internal {
 		line = log.Error()
 	}
 	line = line.Str("code", string(f.Code))
+	if at, ok := errors.AsType[interface {
+		error
+		Step() string
+	}](err); ok {
+		line = line.Str("step", at.Step())
+	}
 	if cause := f.Unwrap(); cause != nil {
 		root := cause
 		for next := errors.Unwrap(root); next != nil; next = errors.Unwrap(root) {
 			root = next
 		}
-		line = line.Str("cause", fmt.Sprintf("%T", root))
+		if reason, ok := errors.AsType[fault.Plain](cause); ok {
+			line = line.Str("reason", string(reason))
+		} else {
+			line = line.Str("cause", fmt.Sprintf("%T", root))
+		}
 		if state, ok := errors.AsType[interface {
 			error
 			SQLState() string

@@ -85,6 +85,17 @@ func TestProblem(t *testing.T) {
 			t.Fatalf("logged %s", text)
 		}
 	})
+	t.Run("AnOutageIsLoggedWithItsStepAndReason", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t)
+		down := fmt.Errorf("read: %w", stepped{fault.Wrap(fault.UnavailableNow, fault.Plain("the database connection failed"))})
+		w.failWith(down)
+		w.do(t, "all", "GET", "/v1/credits", "").want(t, 503, fault.UnavailableNow)
+		w.do(t, "", "GET", "/v1/health", "").want(t, 200, "")
+		if n := strings.Count(w.logs.String(), `"code":"UNAVAILABLE","step":"read balance","reason":"the database connection failed"`); n != 2 {
+			t.Fatalf("logged %s", w.logs.String())
+		}
+	})
 	t.Run("RunningOutOfTimeIsUnavailable", func(t *testing.T) {
 		t.Parallel()
 		w := setup(t)
@@ -102,6 +113,12 @@ func TestProblem(t *testing.T) {
 		w.do(t, "all", "GET", "/v1/events", "").want(t, 200, "")
 	})
 }
+
+// stepped is an error that knows its step.
+type stepped struct{ error }
+
+func (s stepped) Unwrap() error { return s.error }
+func (stepped) Step() string    { return "read balance" }
 
 // stateError looks like a database error whose text holds a row.
 type stateError struct{}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/httpapi/contract"
 	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/recall"
@@ -60,6 +61,9 @@ func resultsOf(results []memory.Result) []contract.EventResult {
 	for i, r := range results {
 		shown[i] = contract.EventResult{
 			Id: memoryID(r.RecordID), Event: contract.EventResultEvent(r.Change), Memory: r.Text,
+		}
+		if r.Error != "" {
+			shown[i].Error = &contract.ItemError{Code: r.Error, Message: fault.Describe(fault.Code(r.Error)).Message}
 		}
 	}
 	return shown

@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/httpapi/contract"
+	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/recall"
 )
 
@@ -26,14 +27,12 @@ func (s *Server) SearchMemories(ctx context.Context, request contract.SearchMemo
 	for i, record := range records {
 		results[i] = memoryOf(record)
 		results[i].Score = &record.Score
+		results[i].Explain = explanationOf(record.Explain)
 	}
 	return ok(contract.SearchAnswer{Results: results}), nil
 }
 
 func searchOf(body contract.SearchRequest) (recall.SearchQuery, error) {
-	if body.Filters != nil {
-		return recall.SearchQuery{}, fault.At(fault.InvalidFilter, "/filters", "absent: name the scope by its ids")
-	}
 	if command.Blank(body.Query) {
 		return recall.SearchQuery{}, fault.At(fault.InvalidRequest, "/query", "at least one visible character")
 	}
@@ -44,9 +43,30 @@ func searchOf(body contract.SearchRequest) (recall.SearchQuery, error) {
 	if err != nil {
 		return recall.SearchQuery{}, err
 	}
+	filter, err := memory.ParseFilter(body.Filters)
+	if err != nil {
+		return recall.SearchQuery{}, err
+	}
 	return recall.SearchQuery{
-		Text: body.Query, Scope: scope, Limit: or(body.Limit, or(body.TopK, defaultFound)),
+		Text: body.Query, Scope: scope, Filter: filter, Limit: or(body.Limit, or(body.TopK, defaultFound)),
 		MinScore: or(body.MinScore, 0), Mode: recall.SearchMode(or(body.Mode, contract.SearchRequestMode(recall.Hybrid))),
-		LatestOnly: or(body.LatestOnly, true),
+		LatestOnly: or(body.LatestOnly, true), Explain: or(body.Explain, false),
 	}, nil
+}
+
+// explanationOf shows the parts of a score, nil if they weren't asked for.
+func explanationOf(parts *memory.Explain) *contract.Explanation {
+	if parts == nil {
+		return nil
+	}
+	return &contract.Explanation{
+		Lexical: partOf(parts.LexicalScore, parts.LexicalRank), Semantic: partOf(parts.SemanticScore, parts.SemanticRank),
+	}
+}
+
+func partOf(score float64, rank int) *contract.ScorePart {
+	if rank == 0 {
+		return nil
+	}
+	return &contract.ScorePart{Score: score, Rank: rank}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -50,12 +51,16 @@ func callOf(ctx context.Context) *call {
 
 // serve gives a request its id and its place, and writes one log line when it is answered.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	began := time.Now()
+	began, asked := time.Now(), method(r)
 	client := r.Context()
 	c := &call{requestID: requestID(r), route: unmatched, leave: func() {}, left: func() bool { return client.Err() != nil }}
 	log := s.deps.Log.With().Str("request_id", c.requestID).Logger()
 	r = r.WithContext(log.WithContext(context.WithValue(r.Context(), callKey{}, c)))
+	r.URL = tidy(r.URL)
 	answer := &recorder{ResponseWriter: w}
+	if r.Method == http.MethodHead { // it is the GET, whose body is kept back
+		r.Method, answer.silent = http.MethodGet, true
+	}
 	answer.Header().Set(requestIDHeader, c.requestID)
 	answer.Header().Set("Cache-Control", "no-store")
 	answer.Header().Set("X-Content-Type-Options", "nosniff")
@@ -64,9 +69,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		c.leave()
 		took := time.Since(began)
 		if s.config.Observe != nil {
-			s.config.Observe(c.route, method(r), answer.status, took)
+			s.config.Observe(c.route, asked, answer.status, took)
 		}
-		line := log.Info().Str("route", c.route).Str("method", method(r)).Int("status", answer.status).
+		line := log.Info().Str("route", c.route).Str("method", asked).Int("status", answer.status).
 			Int64("duration_ms", took.Milliseconds())
 		if c.caller.Workspace.ID != uuid.Nil {
 			line = line.Stringer("workspace_id", c.caller.Workspace.ID)
@@ -138,10 +143,34 @@ func method(r *http.Request) string {
 	return "OTHER"
 }
 
-// recorder remembers the status of an answer, zero before it began.
+// tidy returns the address without doubled slashes and without those at its end, which mean nothing here. A slash
+// that is part of a name is escaped, so it stays.
+func tidy(u *url.URL) *url.URL {
+	given := u.EscapedPath()
+	path := given
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	if path = strings.TrimRight(path, "/"); path == "" {
+		path = "/"
+	}
+	plain, err := url.PathUnescape(path)
+	if path == given || err != nil {
+		return u
+	}
+	tidied := *u
+	tidied.Path, tidied.RawPath = plain, ""
+	if tidied.EscapedPath() != path {
+		tidied.RawPath = path
+	}
+	return &tidied
+}
+
+// recorder remembers the status of an answer, zero before it began. A silent one keeps the body back.
 type recorder struct {
 	http.ResponseWriter
 	status int
+	silent bool
 }
 
 func (r *recorder) WriteHeader(status int) {
@@ -154,6 +183,9 @@ func (r *recorder) WriteHeader(status int) {
 func (r *recorder) Write(p []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
+	}
+	if r.silent {
+		return len(p), nil
 	}
 	return r.ResponseWriter.Write(p)
 }

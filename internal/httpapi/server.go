@@ -43,6 +43,8 @@ type Config struct {
 	// MaxWaiting bounds the long-polls at once; further ones are answered without waiting. Default 10,000: each
 	// holds a goroutine, a subscription and a connection.
 	MaxWaiting int
+	// Dialects are served beside the native routes.
+	Dialects []Dialect
 	// Observe, if set, is told of each answered request: its route pattern ("unmatched" without one), method,
 	// status and duration.
 	Observe func(route, method string, status int, took time.Duration)
@@ -70,6 +72,7 @@ type Server struct {
 	echo       *echo.Echo
 	inFlight   chan struct{}
 	waiting    chan struct{}
+	large      chan struct{}
 	health     healthCache
 
 	// draining is closed when the server begins to stop: waits end with it, other requests go on.
@@ -92,7 +95,7 @@ func New(deps Deps, config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, err := loadDocument()
+	doc, err := loadDocument([]byte(document))
 	if err != nil {
 		return nil, err
 	}
@@ -100,20 +103,24 @@ func New(deps Deps, config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	document, err := doc.MarshalJSON()
-	if err != nil {
-		return nil, fmt.Errorf("httpapi: encode document: %w", err)
-	}
 	s := &Server{
-		deps: deps, config: config, operations: table, document: document, echo: echo.New(),
+		deps: deps, config: config, operations: table, echo: echo.New(),
 		inFlight: make(chan struct{}, config.MaxInFlight), waiting: make(chan struct{}, config.MaxWaiting),
-		draining: make(chan struct{}), failed: make(chan error, 1),
+		large: make(chan struct{}, maxLargeBodies), draining: make(chan struct{}), failed: make(chan error, 1),
 	}
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.HTTPErrorHandler = s.refuse
 	s.echo.Use(s.guard)
 	contract.RegisterHandlers(s.echo, contract.NewStrictHandler(s, nil))
+	for _, dialect := range config.Dialects {
+		if err := s.mount(doc, dialect); err != nil {
+			return nil, err
+		}
+	}
+	if s.document, err = doc.MarshalJSON(); err != nil {
+		return nil, fmt.Errorf("httpapi: encode document: %w", err)
+	}
 	return s, nil
 }
 

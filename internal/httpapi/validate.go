@@ -79,6 +79,9 @@ func refusal(err error) error {
 		if parse, ok := errors.AsType[*openapi3filter.ParseError](err); ok && parse != nil {
 			rule = typeOf(request.Parameter.Schema.Value)
 		}
+		if errors.Is(err, openapi3filter.ErrInvalidEmptyValue) {
+			rule = typeOf(request.Parameter.Schema.Value) + ", not empty"
+		}
 		return in(request.Parameter.In, "/"+request.Parameter.Name, rule)
 	}
 	return fault.At(fault.InvalidRequest, command.SafePointer(pointer), rule)

@@ -33,22 +33,28 @@ type world struct {
 	logs   *logBuffer
 	seen   chan observed
 
-	mu      sync.Mutex
-	fail    error // what every use case answers, if set
-	callers map[string]access.Caller
-	keys    map[string]access.Key // by the name of their caller
-	adds    []command.Add
-	keyed   map[[sha256.Size]byte]keyed
-	events  map[uuid.UUID]recall.Event
-	owners  map[uuid.UUID]uuid.UUID
-	records []memory.Record
-	entries []credit.Entry
-	asked   recall.SearchQuery
-	verdict recall.Verdict
-	checks  int
-	retried []int
-	signals map[uuid.UUID]chan struct{}
-	waiting chan struct{} // one value for each subscription
+	mu       sync.Mutex
+	fail     error // what every use case answers, if set
+	callers  map[string]access.Caller
+	keys     map[string]access.Key // by the name of their caller
+	adds     []command.Add
+	keyed    map[[sha256.Size]byte]keyed
+	events   map[uuid.UUID]recall.Event
+	owners   map[uuid.UUID]uuid.UUID
+	items    map[string]uuid.UUID // tasks by the event ids of items
+	records  []memory.Record
+	changes  []command.Change
+	erases   []memory.Scope
+	erased   write.Erased
+	history  []memory.HistoryEntry
+	entities []recall.Entity
+	entries  []credit.Entry
+	asked    recall.SearchQuery
+	verdict  recall.Verdict
+	checks   int
+	retried  []int
+	signals  map[uuid.UUID]chan struct{}
+	waiting  chan struct{} // one value for each subscription
 }
 
 type keyed struct {
@@ -82,7 +88,7 @@ func setup(t *testing.T, change ...func(*Config)) *world {
 	t.Helper()
 	w := &world{
 		logs: &logBuffer{}, callers: map[string]access.Caller{}, keys: map[string]access.Key{},
-		keyed: map[[sha256.Size]byte]keyed{}, events: map[uuid.UUID]recall.Event{}, owners: map[uuid.UUID]uuid.UUID{},
+		keyed: map[[sha256.Size]byte]keyed{}, events: map[uuid.UUID]recall.Event{}, items: map[string]uuid.UUID{}, owners: map[uuid.UUID]uuid.UUID{},
 		signals: map[uuid.UUID]chan struct{}{}, waiting: make(chan struct{}, 100), seen: make(chan observed, 1000),
 	}
 	events, err := recall.NewEvents(worldEvents{w}, w)
@@ -96,7 +102,7 @@ func setup(t *testing.T, change ...func(*Config)) *world {
 		f(&config)
 	}
 	w.server, err = New(Deps{
-		Authenticator: w, Accepter: w, Writer: w, Retrier: w, Canceller: w, Events: events, Memories: worldMemories{w},
+		Authenticator: w, Accepter: w, Writer: w, Changer: worldChanges{w}, Batcher: worldBatches{w}, Eraser: worldErases{w}, Entities: worldEntities{w}, Retrier: w, Canceller: w, Events: events, ItemEvents: w, Memories: worldMemories{w},
 		Searcher: w, Credits: w, Health: w, Log: zerolog.New(w.logs),
 	}, config)
 	if err != nil {
@@ -187,23 +193,24 @@ func (w *world) Write(_ context.Context, _ access.Caller, key *command.Key, add 
 	return stored, nil
 }
 
-func (w *world) Retry(_ context.Context, _ access.Caller, id uuid.UUID, generation *int, key *command.Key) error {
+func (w *world) Retry(_ context.Context, _ access.Caller, id uuid.UUID, generation *int, key *command.Key) (replayed bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, known := w.events[id]; !known {
-		return fault.New(fault.EventNotFound)
+		return false, fault.New(fault.EventNotFound)
 	}
 	switch {
 	case w.fail != nil:
-		return w.fail
+		return false, w.fail
 	case key != nil:
+		replayed = slices.Contains(w.retried, 0)
 		w.retried = append(w.retried, 0)
 	case generation == nil:
-		return fault.At(fault.InvalidRequest, "/generation", "generation or Idempotency-Key required")
+		return false, fault.At(fault.InvalidRequest, "/generation", "generation or Idempotency-Key required")
 	default:
 		w.retried = append(w.retried, *generation)
 	}
-	return nil
+	return replayed, nil
 }
 
 func (w *world) Cancel(_ context.Context, _ access.Caller, id uuid.UUID) error {
@@ -213,6 +220,17 @@ func (w *world) Cancel(_ context.Context, _ access.Caller, id uuid.UUID) error {
 		return fault.New(fault.EventNotFound)
 	}
 	return w.fail
+}
+
+// TaskOf knows the events whose items are named in the world.
+func (w *world) TaskOf(_ context.Context, workspace uuid.UUID, eventID string) (uuid.UUID, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id, known := w.items[eventID]
+	if !known || w.owners[id] != workspace {
+		return uuid.Nil, fault.New(fault.EventNotFound)
+	}
+	return id, nil
 }
 
 func (w *world) Search(_ context.Context, _ uuid.UUID, query recall.SearchQuery) ([]memory.Record, error) {

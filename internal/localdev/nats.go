@@ -10,6 +10,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
+// ErrPortTaken says that a server could not start because something else listens on its port.
+var ErrPortTaken = errors.New("it is taken")
+
 const (
 	natsMaxStore  = 1 << 30          // four times the WAKE stream's limit
 	natsMaxMemory = 64 << 20         // nothing of ours uses memory storage
@@ -47,7 +50,7 @@ func StartNATS(ctx context.Context, cfg NATSConfig) (*NATS, error) {
 		}
 	}
 	if !portFree(port) {
-		return nil, fmt.Errorf("start nats: port %d on 127.0.0.1 is taken", port)
+		return nil, fmt.Errorf("start nats: port %d on 127.0.0.1: %w", port, ErrPortTaken)
 	}
 	if err := os.MkdirAll(cfg.StoreDir, 0o700); err != nil {
 		return nil, fmt.Errorf("start nats: create store: %w", err)

@@ -71,9 +71,12 @@ func (p *Postgres) firstLaunch(ctx context.Context) error {
 			}
 			p.port = port
 		} else if !portFree(p.port) {
-			return fmt.Errorf("port %d on 127.0.0.1 is taken", p.port)
+			return fmt.Errorf("port %d on 127.0.0.1: %w", p.port, ErrPortTaken)
 		}
 		err := p.launch(ctx)
+		if err != nil && p.cfg.Port != 0 && !portFree(p.port) { // somebody was faster
+			return errors.Join(err, ErrPortTaken)
+		}
 		if err == nil || p.cfg.Port != 0 || portFree(p.port) || attempt == portAttempts {
 			return err
 		}

@@ -188,7 +188,7 @@ func TestPostgresRefuses(t *testing.T) {
 		_, err := localdev.StartPostgres(bounded(t), localdev.PostgresConfig{
 			DataDir: filepath.Join(stateDir(t), "postgres"), Port: pg.Port(),
 		})
-		require.ErrorContains(t, err, "is taken")
+		require.ErrorIs(t, err, localdev.ErrPortTaken)
 	})
 
 	t.Run("ABinDirWithoutPostgres", func(t *testing.T) {

@@ -15,6 +15,7 @@ type Planned struct {
 	Type      FactType        `json:"type,omitempty"`
 	Role      string          `json:"role,omitempty"`
 	EventDate *time.Time      `json:"event_date,omitempty"`
+	ExpiresAt *time.Time      `json:"expires_at,omitempty"`
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 	// Supersedes is the record that this one takes the place of, as it was when the plan was made. A target that has
 	// changed or gone since makes this a plain addition.
@@ -50,4 +51,6 @@ type Result struct {
 	Change   Change
 	// Text is the record's current text, nil once it is gone.
 	Text *string
+	// Error is the public code of why one item of a batch did nothing, empty otherwise.
+	Error string
 }

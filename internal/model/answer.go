@@ -127,6 +127,7 @@ func readFact(element json.RawMessage) (Fact, bool) {
 		if date, ok := readString(members["event_date"]); ok {
 			fact.EventDate = parseDate(date)
 		}
+		fact.Supersedes = readReference(members["supersedes"])
 		return fact, true
 	}
 	return Fact{}, false

@@ -24,8 +24,10 @@ type Message struct {
 }
 
 // Request is one extraction. Instructions are the caller's own wishes for it, Said is when the conversation
-// was accepted, EventDate when it took place as far as the caller says.
+// was accepted, EventDate when it took place as far as the caller says. Prompt is the version of the prompt to use;
+// the newest takes the place of one that this build doesn't know.
 type Request struct {
+	Prompt       string
 	Messages     []Message
 	Instructions string
 	Said         time.Time

@@ -29,13 +29,22 @@ const (
 	ReasonTooLarge   = "too large"
 )
 
-// Parse reads the answer of a language model. It returns the facts, none if the model says so, or an *Error of
+// Parse reads the answer of a language model to a request with these known statements. It returns the facts, none if the model says so, or an *Error of
 // class output_invalid without usage. An answer is used as a whole or not at all.
 //
 // Strict JSON comes first; then a leading think block and code fences are removed; then the first complete
 // value that fits is taken out of the prose. See readAnswer for the shapes that fit. Ids, scopes and all other
 // members are ignored. NUL is removed, invalid UTF-8 and lone surrogates become U+FFFD, blank facts are dropped.
-func Parse(answer string) ([]Fact, error) {
+// A fact supersedes only what stands in known and what no fact before it supersedes; any other reference is nothing.
+func Parse(answer string, known []Known) ([]Fact, error) {
+	found, err := parse(answer)
+	if err != nil {
+		return nil, err
+	}
+	return refer(found, known), nil
+}
+
+func parse(answer string) ([]Fact, error) {
 	if len(answer) > maxAnswerBytes {
 		return nil, invalid(ReasonTooLarge)
 	}

@@ -54,7 +54,7 @@ func TestParseAccepts(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Parse(c.answer)
+			got, err := Parse(c.answer, nil)
 			if err != nil {
 				t.Fatalf("refused: %v", err)
 			}
@@ -119,7 +119,7 @@ func TestParseRefusesTheWholeAnswer(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Parse(c.answer)
+			got, err := Parse(c.answer, nil)
 			var failure *Error
 			if !errors.As(err, &failure) {
 				t.Fatalf("got %q and error %v, want output_invalid", textsOf(got), err)
@@ -157,7 +157,7 @@ func TestParseReadsLabels(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Parse(`{"facts":[{"text":"a",` + c.members + `}]}`)
+			got, err := Parse(`{"facts":[{"text":"a",`+c.members+`}]}`, nil)
 			if err != nil || len(got) != 1 {
 				t.Fatalf("got %d facts and error %v", len(got), err)
 			}
@@ -171,16 +171,72 @@ func TestParseReadsLabels(t *testing.T) {
 	}
 }
 
+func TestParseReadsReferences(t *testing.T) {
+	t.Parallel()
+	known := []Known{{Number: 1, Text: "a"}, {Number: 2, Text: "b"}, {Number: 7, Text: "g"}}
+	cases := []struct {
+		name, reference string
+		want            int
+	}{
+		{"Number", `2`, 2},
+		{"NumberOfTheListThatIsNoPlace", `7`, 7},
+		{"NumberAsText", `" 2 "`, 2},
+		{"WholeFraction", `2.0`, 2},
+		{"NotInTheList", `3`, 0},
+		{"Zero", `0`, 0},
+		{"Negative", `-1`, 0},
+		{"NegativeAsText", `"-1"`, 0},
+		{"Fraction", `1.5`, 0},
+		{"Huge", `1e300`, 0},
+		{"BeyondFloats", `1e999`, 0},
+		{"Null", `null`, 0},
+		{"True", `true`, 0},
+		{"ID", `"mem_01890a5d-ac96-774b-bcce-b302099a8057"`, 0},
+		{"Words", `"the second one"`, 0},
+		{"Empty", `""`, 0},
+		{"List", `[1]`, 0},
+		{"Object", `{"n":1}`, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Parse(`{"facts":[{"text":"x","supersedes":`+c.reference+`}]}`, known)
+			if err != nil || len(got) != 1 {
+				t.Fatalf("got %d facts and error %v", len(got), err)
+			}
+			if got[0].Supersedes != c.want {
+				t.Errorf("supersedes %d, want %d", got[0].Supersedes, c.want)
+			}
+		})
+	}
+
+	t.Run("OnlyTheFirstFactKeepsATarget", func(t *testing.T) {
+		t.Parallel()
+		got, err := Parse(`[{"text":"x","supersedes":2},{"text":"y","supersedes":2},{"text":"z","supersedes":1}]`, known)
+		if err != nil || got[0].Supersedes != 2 || got[1].Supersedes != 0 || got[2].Supersedes != 1 {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+
+	t.Run("NothingKnownNothingSuperseded", func(t *testing.T) {
+		t.Parallel()
+		got, err := Parse(`[{"text":"x","supersedes":1}]`, nil)
+		if err != nil || got[0].Supersedes != 0 {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+}
+
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"facts":["a",{"text":"b","type":"fact","event_date":"2026-01-01"}]}`, "```json\n[\"a\"]\n```",
-		`<think>{</think>{"facts":[]}`, `x {"facts":[{"fact":"\ud83d\u0000"}]} y`, `{"$defs":{},"properties":{}}`, `[[`, `{"a":`,
+		`{"facts":[{"text":"a","supersedes":1},{"text":"b","supersedes":"1"}]}`, `<think>{</think>{"facts":[]}`, `x {"facts":[{"fact":"\ud83d\u0000"}]} y`, `{"$defs":{},"properties":{}}`, `[[`, `{"a":`,
 		"{\"facts\":[\"\xff\"]}",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, answer string) {
-		found, err := Parse(answer)
+		found, err := Parse(answer, []Known{{Number: 1}})
 		if err != nil {
 			var failure *Error
 			if !errors.As(err, &failure) || failure.Class != task.OutputInvalid || len(found) > 0 {
@@ -191,7 +247,11 @@ func FuzzParse(f *testing.F) {
 		if len(found) > maxFacts {
 			t.Fatalf("%d facts", len(found))
 		}
+		references := 0
 		for _, fact := range found {
+			if references += fact.Supersedes; references > 1 || fact.Supersedes < 0 {
+				t.Fatalf("fact %q supersedes %d", fact.Text, fact.Supersedes)
+			}
 			if !visible(fact.Text) || !utf8.ValidString(fact.Text) || strings.ContainsRune(fact.Text, 0) ||
 				utf8.RuneCountInString(fact.Text) > maxFactRunes {
 				t.Fatalf("fact %q", fact.Text)
@@ -199,7 +259,7 @@ func FuzzParse(f *testing.F) {
 			if d := fact.EventDate; d != nil && (d.Year() < 1 || d.Year() > 9999) {
 				t.Fatalf("date %s", d)
 			}
-			again, err := Parse(`{"facts":[` + quote(fact.Text) + `]}`)
+			again, err := Parse(`{"facts":[`+quote(fact.Text)+`]}`, nil)
 			if err != nil || len(again) != 1 || again[0].Text != fact.Text {
 				t.Fatalf("%q does not survive a second reading: %q, %v", fact.Text, textsOf(again), err)
 			}

@@ -98,6 +98,9 @@ func (db *DB) accept(ctx context.Context, item write.Acceptance) write.Accepted 
 			answer.Replayed = true
 			return tx.readReplay(ctx, item.WorkspaceID, *holder, &answer)
 		}
+		if item.Suspended {
+			return fault.New(fault.InsufficientPermission)
+		}
 		return tx.insertAccepted(ctx, item, &answer)
 	})
 	failpoint.Hit("accept.committed")

@@ -27,8 +27,24 @@ UPDATE tasks AS t SET status = 'failed', head = false, lease_token = NULL, lease
  WHERE t.id = old.id AND t.status IN ('pending', 'running') AND t.stage = 'accepted'
 RETURNING t.generation, t.claims, old.status = 'running', old.worker_incarnation, old.claimed_at`
 
+// stopPiecesSQL asks a task in pieces to end before its next piece. It is due at once, whatever it waits for.
+const stopPiecesSQL = `
+WITH clock AS (
+  SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
+)
+UPDATE tasks AS t
+   SET counts = coalesce(t.counts, '{}') || '{"cancel": true}', updated_at = clock.at,
+       run_after = CASE t.status WHEN 'pending' THEN least(t.run_after, clock.at) ELSE t.run_after END,
+       hint_seq = t.hint_seq + CASE t.status WHEN 'pending' THEN 1 ELSE 0 END,
+       hint_at = CASE t.status WHEN 'pending' THEN clock.at ELSE t.hint_at END
+  FROM clock
+ WHERE t.id = @task AND t.workspace_id = @workspace AND t.kind = ANY(@kinds::text[]) AND t.stage = 'committed'
+   AND t.status IN ('pending', 'running')
+RETURNING t.status = 'pending', t.hint_seq, t.priority`
+
 const cancelStateSQL = `
-SELECT status, coalesce(error_code, '') FROM all_tasks WHERE id = @task AND workspace_id = @workspace`
+SELECT status, coalesce(error_code, ''), coalesce((counts ->> 'cancel')::boolean, false)
+  FROM all_tasks WHERE id = @task AND workspace_id = @workspace`
 
 // Cancel implements write.CancelStore.
 func (db *DB) Cancel(ctx context.Context, workspace, id uuid.UUID) (write.Ended, error) {
@@ -63,21 +79,54 @@ func (db *DB) Cancel(ctx context.Context, workspace, id uuid.UUID) (write.Ended,
 		return tx.send(ctx, b)
 	})
 	if errors.Is(err, errNotHere) {
-		return write.Ended{}, db.notCancelled(ctx, workspace, id)
+		return db.stopPieces(ctx, workspace, id)
 	}
 	return ended, err
+}
+
+// stopPieces lets a task in pieces that has begun to commit end as it is: what is applied stays. It ends no task
+// itself, so it needs no lane.
+func (db *DB) stopPieces(ctx context.Context, workspace, id uuid.UUID) (write.Ended, error) {
+	var ended write.Ended
+	asked := false
+	err := db.InTx(ctx, workspace, func(ctx context.Context, tx *Tx) error {
+		b := &batch{}
+		b.query("stop pieces", stopPiecesSQL, pgx.NamedArgs{
+			"task": id, "workspace": workspace, "kinds": kindNames([]task.Kind{task.BatchUpdate, task.BatchDelete}),
+			"now": tx.db.now(),
+		}, func(rows pgx.Rows) error {
+			ended, asked = write.Ended{}, false
+			for rows.Next() {
+				asked = true
+				var due bool
+				hint := task.Hint{TaskID: id, WorkspaceID: workspace}
+				if err := rows.Scan(&due, &hint.Seq, &hint.Priority); err != nil {
+					return err
+				}
+				if due {
+					ended.Hint = &hint
+				}
+			}
+			return nil
+		})
+		return tx.send(ctx, b)
+	})
+	if err != nil || asked {
+		return ended, err
+	}
+	return write.Ended{}, db.notCancelled(ctx, workspace, id)
 }
 
 // notCancelled explains why there was nothing to cancel: nil when it had been cancelled before.
 func (db *DB) notCancelled(ctx context.Context, workspace, id uuid.UUID) error {
 	var status task.Status
 	var code task.ErrorCode
-	found := false
+	found, stopped := false, false
 	err := db.read(ctx, "state of cancelled", cancelStateSQL, pgx.NamedArgs{"task": id, "workspace": workspace},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				found = true
-				if err := rows.Scan(&status, &code); err != nil {
+				if err := rows.Scan(&status, &code, &stopped); err != nil {
 					return err
 				}
 			}
@@ -88,7 +137,7 @@ func (db *DB) notCancelled(ctx context.Context, workspace, id uuid.UUID) error {
 		return err
 	case !found:
 		return fault.New(fault.EventNotFound)
-	case status == task.Failed && code == task.CodeCancelled:
+	case status == task.Failed && code == task.CodeCancelled, status == task.Succeeded && stopped:
 		return nil
 	default:
 		return fault.New(fault.NotCancellable)

@@ -40,8 +40,10 @@ WITH clock AS (
    WHERE t.id = old.id AND t.ready AND t.kind = ANY(@kinds) AND t.payload_format <= @payload_format
      AND (t.status = 'pending' AND t.run_after <= clock.at OR t.status = 'running' AND t.lease_until <= clock.at)
      AND (t.stage <> 'accepted' OR t.crashes < @max_attempts)
-     AND NOT EXISTS (SELECT FROM provider_pauses p WHERE p.paused_until > clock.at
-                        AND p.provider = CASE t.stage WHEN 'accepted' THEN @extractor ELSE @embedder END)
+     AND (t.kind = 'scope_erase'
+          OR NOT EXISTS (SELECT FROM provider_pauses p WHERE p.paused_until > clock.at
+                            AND p.provider = CASE t.stage WHEN 'accepted' THEN @extractor ELSE @embedder END))
+     AND NOT ` + fencedTaskSQL + `
      AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = t.workspace_id AND w.suspended_at IS NOT NULL)
      AND old.lease_token IS DISTINCT FROM @token
   RETURNING ` + leaseColumnsSQL + `
@@ -89,8 +91,9 @@ func (db *DB) claim(ctx context.Context, who worker.Claimant, ask worker.ClaimAs
 	}
 	err := db.alone(ctx, "claim", fmt.Sprintf(claimSQL, waiting), args, read)
 	if errors.Is(err, fault.ErrCommitUnknown) {
-		// Whatever becomes of the repeat, the first may have happened.
-		if again := db.alone(ctx, "claim again", fmt.Sprintf(claimSQL, waiting), args, read); again == nil {
+		// Whatever becomes of the repeat, the first may have happened; it may even hold the row still, so that the
+		// repeat waits for it.
+		if again := db.alone(ctx, "claim again", fmt.Sprintf(claimSQL, ""), args, read); again == nil {
 			err = nil
 		}
 	}

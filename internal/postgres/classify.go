@@ -93,12 +93,12 @@ func classify(err error) error {
 	case errors.Is(err, pgx.ErrNoRows), errors.Is(err, fault.ErrCommitUnknown), errors.Is(err, fault.ErrLeaseLost):
 		return err
 	case errors.Is(err, pgx.ErrTxCommitRollback):
-		return fault.Wrap(fault.UnavailableNow, errors.New("the commit was rolled back"))
+		return fault.Wrap(fault.UnavailableNow, fault.Plain("the commit was rolled back"))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.Wrap(fault.UnavailableNow, fmt.Errorf("database call ended by its context: %w", contextError(err)))
 	}
 	if brokenConnection(err) {
-		return fault.Wrap(fault.UnavailableNow, errors.New("the database connection failed"))
+		return fault.Wrap(fault.UnavailableNow, fault.Plain("the database connection failed"))
 	}
 	return fmt.Errorf("database driver: %T", err) // the text could hold values
 }

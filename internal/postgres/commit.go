@@ -59,26 +59,33 @@ func (db *DB) commit(ctx context.Context, item worker.Commit) worker.Done {
 	err := db.InTx(ctx, l.WorkspaceID, func(ctx context.Context, tx *Tx) error {
 		done = worker.Done{Ended: item.Complete}
 		now := tx.db.now()
-		held := false
+		held, fenced := false, false
 		var seen seenRecords
 		b := &batch{}
-		addLockLane(b, l.WorkspaceID, l.Lane)
+		addCommitLanes(b, l)
+		addFenced(b, l.TaskID, &fenced)
 		b.query("fence commit", fenceCommitSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token, "now": now}, fence(&held))
 		addRepeats(b, l, item.Plan, now, &seen.repeats)
 		addTargets(b, l, item.Plan, &seen.targets)
+		addItemRecords(b, l, &seen)
 		if err := tx.send(ctx, b); err != nil {
 			return err
 		}
-		if !held {
+		switch {
+		case fenced:
+			return errFenced
+		case !held:
 			return errNotHere
 		}
 		failpoint.Hit("commit.in_tx")
 		return tx.writePlan(ctx, item, seen, now, &done)
 	})
-	if errors.Is(err, errNotHere) {
+	switch {
+	case errors.Is(err, errFenced):
+		return db.endFenced(ctx, l, item.Work)
+	case errors.Is(err, errNotHere):
 		return db.moved(ctx, l)
-	}
-	if err != nil {
+	case err != nil:
 		return worker.Done{Err: err}
 	}
 	failpoint.Hit("commit.committed")
@@ -87,8 +94,9 @@ func (db *DB) commit(ctx context.Context, item worker.Commit) worker.Done {
 
 // seenRecords is what the commit found of the lane's live records, under the lane's lock.
 type seenRecords struct {
-	repeats map[memory.ContentKey]uuid.UUID
-	targets map[memory.Target]bool
+	repeats  map[memory.ContentKey]uuid.UUID
+	targets  map[memory.Target]bool
+	replaced []uuid.UUID // what an earlier revision of the item left
 }
 
 // writePlan writes everything that the commit makes visible: plan, records, history, terms, results and the next
@@ -107,6 +115,7 @@ func (tx *Tx) writePlan(ctx context.Context, item worker.Commit, seen seenRecord
 	}
 	addRecords(b, recordOwner{l.TaskID, l.WorkspaceID, l.Scope, l.Lane, &l.AcceptedAt}, added, now)
 	addSupersede(b, l, pairs, now)
+	addReplaceItem(b, l, seen.replaced, added, now)
 	addResults(b, l.TaskID, l.WorkspaceID, results)
 	if item.Complete {
 		addVectors(b, l.WorkspaceID, item.VectorModel, vectorsOf(added, item), now)

@@ -31,15 +31,17 @@ WITH RECURSIVE clock AS MATERIALIZED (
 SELECT d.id
   FROM ws, paused, LATERAL (
     SELECT t.id, row_number() OVER (ORDER BY t.run_after, t.id) AS place
-      FROM (SELECT c.id, c.stage, c.kind, c.crashes, c.payload_format, c.run_after FROM tasks c
+      FROM (SELECT c.id, c.stage, c.kind, c.crashes, c.payload_format, c.run_after, c.workspace_id, c.accepted_at,
+                   c.user_id, c.agent_id, c.run_id, c.app_id FROM tasks c
              WHERE c.status = 'pending' AND c.ready AND c.workspace_id = ws.id
                AND c.run_after <= (SELECT at FROM clock)
              ORDER BY c.run_after, c.id LIMIT @look) t
      WHERE t.kind = ANY(@kinds) AND t.payload_format <= @payload_format
        AND (t.stage <> 'accepted' OR t.crashes < @max_attempts)
-       AND NOT CASE t.stage WHEN 'accepted' THEN paused.extractor ELSE paused.embedder END
+       AND (t.kind = 'scope_erase' OR NOT CASE t.stage WHEN 'accepted' THEN paused.extractor ELSE paused.embedder END)
+       AND NOT ` + fencedTaskSQL + `
      ORDER BY t.run_after, t.id LIMIT @each) d
- WHERE ws.id IS NOT NULL AND NOT (paused.extractor AND paused.embedder)
+ WHERE ws.id IS NOT NULL
    AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = ws.id AND w.suspended_at IS NOT NULL)
  ORDER BY d.place, d.id
  LIMIT @limit`

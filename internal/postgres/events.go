@@ -32,7 +32,7 @@ const eventColumnsSQL = `
        t.status = 'failed' AND t.command IS NULL,
        t.accepted_at, t.updated_at, t.started_at, t.committed_at, t.completed_at,
        CASE WHEN t.status = 'pending' AND t.run_after > (SELECT coalesce(@now::timestamptz, clock_timestamp())) THEN t.run_after END,
-       result.ordinals, result.records, result.changes, result.texts,
+       result.ordinals, result.records, result.changes, result.texts, result.errors,
        coalesce(run.amount, 0), coalesce(closing.settled, 0), coalesce(closing.released, 0),
        spent.calls, spent.tokens_in, spent.tokens_out`
 
@@ -46,7 +46,8 @@ const eventJoinsSQL = `
          FROM task_attempts a WHERE a.task_id = t.id AND a.generation = t.generation) spent
  CROSS JOIN LATERAL (
        SELECT array_agg(r.ordinal ORDER BY r.ordinal) AS ordinals, array_agg(r.record_id ORDER BY r.ordinal) AS records,
-              array_agg(r.event ORDER BY r.ordinal) AS changes, array_agg(m.text ORDER BY r.ordinal) AS texts
+              array_agg(r.event ORDER BY r.ordinal) AS changes, array_agg(m.text ORDER BY r.ordinal) AS texts,
+              array_agg(coalesce(r.error_code, '') ORDER BY r.ordinal) AS errors
          FROM task_results r
          LEFT JOIN memories m ON m.id = r.record_id AND m.workspace_id = r.workspace_id AND m.deleted_at IS NULL
                AND (m.expires_at IS NULL OR m.expires_at > (SELECT coalesce(@now::timestamptz, clock_timestamp())))
@@ -183,9 +184,10 @@ func (r *EventReader) scan(row pgx.CollectableRow) (recall.Event, error) {
 	var records []uuid.UUID
 	var changes []memory.Change
 	var texts []*string
+	var refusals []string
 	err := row.Scan(&e.Status, &e.ID, &e.Kind, &user, &agent, &run, &app, &e.Erased, &outcome, &e.Attempts, &e.Generation,
 		&class, &code, &e.InputGone, &e.AcceptedAt, &e.UpdatedAt, &e.StartedAt, &e.CommittedAt, &e.CompletedAt,
-		&e.NextAttemptAt, &ordinals, &records, &changes, &texts, &e.Usage.Reserved, &e.Usage.Settled, &e.Usage.Released,
+		&e.NextAttemptAt, &ordinals, &records, &changes, &texts, &refusals, &e.Usage.Reserved, &e.Usage.Settled, &e.Usage.Released,
 		&e.Usage.ProviderCalls, &e.Usage.TokensIn, &e.Usage.TokensOut)
 	if err != nil {
 		return recall.Event{}, err
@@ -195,7 +197,7 @@ func (r *EventReader) scan(row pgx.CollectableRow) (recall.Event, error) {
 	}
 	e.Outcome, e.ErrorClass, e.ErrorCode = task.Outcome(orEmpty(outcome)), task.Class(orEmpty(class)), task.ErrorCode(orEmpty(code))
 	for i, id := range records {
-		e.Results = append(e.Results, memory.Result{Ordinal: ordinals[i], RecordID: id, Change: changes[i], Text: texts[i]})
+		e.Results = append(e.Results, memory.Result{Ordinal: ordinals[i], RecordID: id, Change: changes[i], Text: texts[i], Error: refusals[i]})
 	}
 	e.AcceptedAt, e.UpdatedAt = e.AcceptedAt.UTC(), e.UpdatedAt.UTC()
 	inUTC(e.StartedAt, e.CommittedAt, e.CompletedAt, e.NextAttemptAt)

@@ -149,7 +149,7 @@ func TestEvent(t *testing.T) {
 			t.Fatalf("%+v", u)
 		}
 		first := 1
-		if err := w.retrier().Retry(t.Context(), w.caller, id, &first, nil); err != nil {
+		if _, err := w.retrier().Retry(t.Context(), w.caller, id, &first, nil); err != nil {
 			t.Fatal(err)
 		}
 		e := wantStatus(t, w, id, task.EventPending)
@@ -205,7 +205,7 @@ func TestEventByKey(t *testing.T) {
 	id := w.accept("first", say("ana", "I like tea"))
 	wantDone(t, "fail", w.fail(w.mustClaim(id), task.OutputInvalid))
 	again := key(t, "again")
-	if err := w.retrier().Retry(t.Context(), w.caller, id, nil, &again); err != nil {
+	if _, err := w.retrier().Retry(t.Context(), w.caller, id, nil, &again); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("FollowsTheKeyAndTheRetrysKey", func(t *testing.T) {

@@ -34,3 +34,9 @@ func LockLane(ctx context.Context, tx *Tx, workspace uuid.UUID, lane memory.Lane
 	b.exec("take lane", takeLaneSQL, pgx.NamedArgs{"workspace": workspace, "lane": lane[:], "now": nil}, nil)
 	return tx.send(ctx, b)
 }
+
+// OfItems tells whether a piece of an erase is about items.
+func OfItems(state any) bool {
+	piece, ok := state.(*erasePiece)
+	return ok && piece.at == phaseItems
+}

@@ -128,7 +128,7 @@ func TestTransactionPooler(t *testing.T) {
 	failing := w.accept("k2", say("u", "b"))
 	wantDone(t, "fail", w.fail(w.mustClaim(failing), task.OutputInvalid))
 	generation := 1
-	if err := w.retrier().Retry(t.Context(), w.caller, failing, &generation, nil); err != nil {
+	if _, err := w.retrier().Retry(t.Context(), w.caller, failing, &generation, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantDone(t, "complete", w.complete(w.mustClaim(failing), "other fact"))

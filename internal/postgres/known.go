@@ -17,6 +17,7 @@ WITH recent AS MATERIALIZED (
    WHERE m.workspace_id = @workspace AND m.lane = @lane AND m.deleted_at IS NULL AND m.valid_to IS NULL
      AND (m.expires_at IS NULL OR m.expires_at > (SELECT coalesce(@now::timestamptz, clock_timestamp())))
      AND m.said_at < @accepted_at
+     AND NOT ` + fencedRecordSQL + `
    ORDER BY m.said_at DESC, m.id DESC
    LIMIT @look
 ), scored AS (

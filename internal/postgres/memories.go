@@ -17,7 +17,7 @@ const liveSQL = `m.deleted_at IS NULL
    AND (m.expires_at IS NULL OR m.expires_at > (SELECT coalesce(@now::timestamptz, clock_timestamp())))`
 
 const recordColumnsSQL = `m.id, m.user_id, m.agent_id, m.run_id, m.app_id, m.text, m.type, m.role, m.metadata, m.event_date,
-       m.version, m.valid_from, m.valid_to, m.created_at, m.updated_at, m.expires_at`
+       m.version, m.valid_from, m.valid_to, m.created_at, m.updated_at, m.expires_at, m.superseded_by, m.item_id`
 
 const memorySQL = `
 SELECT ` + recordColumnsSQL + `
@@ -96,15 +96,16 @@ func (db *DB) records(ctx context.Context, name, sql string, args pgx.NamedArgs)
 
 func scanRecord(row pgx.CollectableRow) (memory.Record, error) {
 	var r memory.Record
-	var user, agent, run, app, kind, role *string
+	var user, agent, run, app, kind, role, item *string
 	var metadata []byte // as bytes: what the caller sent comes back value for value
 	err := row.Scan(&r.ID, &user, &agent, &run, &app, &r.Text, &kind, &role, &metadata, &r.EventDate, &r.Version,
-		&r.ValidFrom, &r.ValidTo, &r.CreatedAt, &r.UpdatedAt, &r.ExpiresAt)
+		&r.ValidFrom, &r.ValidTo, &r.CreatedAt, &r.UpdatedAt, &r.ExpiresAt, &r.SupersededBy, &item)
 	if err != nil {
 		return memory.Record{}, err
 	}
 	r.Scope = memory.Scope{UserID: orEmpty(user), AgentID: orEmpty(agent), RunID: orEmpty(run), AppID: orEmpty(app)}
 	r.Type, r.Role, r.Metadata = memory.FactType(orEmpty(kind)), orEmpty(role), metadata
+	r.ItemID = orEmpty(item)
 	r.ValidFrom, r.CreatedAt, r.UpdatedAt = r.ValidFrom.UTC(), r.CreatedAt.UTC(), r.UpdatedAt.UTC()
 	inUTC(r.EventDate, r.ValidTo, r.ExpiresAt)
 	return r, nil

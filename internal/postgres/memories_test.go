@@ -192,8 +192,8 @@ INSERT INTO memories (id, workspace_id, task_id, user_id, lane, text, content_ke
 SELECT gen_random_uuid(), $1, gen_random_uuid(), 'user-' || n % 10, sha256('lane'), 'fact number ' || n, sha256(n::text::bytea), at, at, at, at, at
   FROM generate_series(1, $2) n, LATERAL (SELECT timestamptz '2026-01-01' + n * interval '1 second' AS at) x`, w.caller.Workspace.ID, n)
 	w.exec(`
-INSERT INTO memory_terms (memory_id, workspace_id, version, terms, counts, length)
-SELECT id, workspace_id, 1, string_to_array(text, ' '), '{1,1,1}', 3 FROM memories WHERE workspace_id = $1`, w.caller.Workspace.ID)
+INSERT INTO memory_terms (memory_id, workspace_id, version, content_key, terms, counts, length)
+SELECT id, workspace_id, 1, content_key, string_to_array(text, ' '), '{1,1,1}', 3 FROM memories WHERE workspace_id = $1`, w.caller.Workspace.ID)
 	w.exec(`ANALYZE memories, memory_terms`)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-memory/holdfast/internal/failpoint"
+	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/worker"
@@ -15,13 +16,14 @@ import (
 )
 
 // exactRepeatsSQL finds live records of the lane with one of the texts, byte for byte. Equal bytes have equal
-// content keys, so that the index finds them.
+// content keys, so that the index finds them. What an open erase is about to remove is no record to repeat.
 const exactRepeatsSQL = `
 SELECT DISTINCT ON (m.text) m.text, m.id
   FROM memories m
  WHERE m.workspace_id = @workspace AND m.lane = @lane AND m.content_key = ANY(@keys::bytea[])
    AND m.text = ANY(@texts::text[]) AND m.deleted_at IS NULL AND m.valid_to IS NULL
    AND (m.expires_at IS NULL OR m.expires_at > (SELECT coalesce(@now::timestamptz, clock_timestamp())))
+   AND NOT ` + fencedRecordSQL + `
  ORDER BY m.text, m.accepted_at, m.id`
 
 // insertWrittenSQL writes the task of a verbatim add with its run: born succeeded with its run closed, or born
@@ -74,6 +76,9 @@ func (db *DB) WriteNow(ctx context.Context, w write.Written) (write.Stored, *tas
 		if holder != nil {
 			stored.EventID, stored.Replayed = *holder, true
 			return tx.readWritten(ctx, w.WorkspaceID, &stored)
+		}
+		if w.Suspended {
+			return fault.New(fault.InsufficientPermission)
 		}
 		return tx.insertWritten(ctx, w, repeats, &stored)
 	})
@@ -186,8 +191,8 @@ func addPayment(b *batch, w write.Written) {
 	})
 }
 
-// decideExact drops messages whose exact bytes a live record of the lane has, or an earlier message of the same
-// call. With a caller's key repeats is nil and everything is stored.
+// decideExact drops messages whose exact bytes a live record of the lane has. Equal messages of one call are each
+// stored: who sends them at once means them. With a caller's key repeats is nil and everything is stored.
 func decideExact(plan memory.Plan, repeats map[string]uuid.UUID) ([]memory.Result, []planned) {
 	results := make([]memory.Result, 0, len(plan.Records))
 	added := make([]planned, 0, len(plan.Records))
@@ -195,9 +200,6 @@ func decideExact(plan memory.Plan, repeats map[string]uuid.UUID) ([]memory.Resul
 		if id, repeat := repeats[r.Text]; repeat {
 			results = append(results, memory.Result{Ordinal: i, RecordID: id, Change: memory.None})
 			continue
-		}
-		if repeats != nil {
-			repeats[r.Text] = r.ID
 		}
 		results = append(results, memory.Result{Ordinal: i, RecordID: r.ID, Change: memory.Added})
 		added = append(added, planned{r, i})

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-memory/holdfast/internal/repair"
 )
 
 // Config says how to reach the database. URL is required.
@@ -34,6 +37,7 @@ type DB struct {
 	stmtTimeout string
 	aloneBound  time.Duration
 	now         func() *time.Time
+	rescued     atomic.Pointer[repair.Cursor] // where Rescue goes on; nil is at the beginning
 }
 
 // Open connects a pool and checks that the database answers.

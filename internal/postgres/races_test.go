@@ -46,7 +46,8 @@ func (r *racer) step(n int) error {
 	case what < 8:
 		return w.canceller().Cancel(ctx, w.caller, id)
 	case what < 9:
-		return w.retrier().Retry(ctx, w.caller, id, &generation, nil)
+		_, err := w.retrier().Retry(ctx, w.caller, id, &generation, nil)
+		return err
 	default:
 		if _, err := w.db.ExpireInput(ctx, time.Second, repair.Cursor{}, 20); err != nil {
 			return err

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,15 +18,15 @@ func (db *DB) read(ctx context.Context, name, sql string, args pgx.NamedArgs, sc
 	defer cancel()
 	rows, err := db.pool.Query(ctx, sql, args)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, classify(err))
+		return &stepError{name, classify(err)}
 	}
 	defer rows.Close()
 	if err := scan(rows); err != nil {
-		return fmt.Errorf("%s: %w", name, classify(err))
+		return &stepError{name, classify(err)}
 	}
 	rows.Close()
 	if err := rows.Err(); err != nil {
-		return fmt.Errorf("%s: %w", name, classify(err))
+		return &stepError{name, classify(err)}
 	}
 	return nil
 }

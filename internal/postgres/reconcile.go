@@ -18,14 +18,22 @@ import (
 // reads the whole journal, at some millions of movements a second.
 const booksBound = 2 * time.Minute
 
+// ledgersSQL leaves fresh books out before it limits, so that no number of them hides others: fewer answers than the
+// limit are all there are.
 const ledgersSQL = `
+WITH fresh AS (
+  SELECT workspace_id FROM credit_checkpoints
+   WHERE @fresh > 0
+     AND checked_at > (SELECT coalesce(@now::timestamptz, clock_timestamp())) - make_interval(secs => @fresh)
+)
 SELECT l.id FROM (
-  (SELECT id FROM workspaces WHERE id > @after ORDER BY id LIMIT @limit)
+  (SELECT w.id FROM workspaces w
+    WHERE w.id > @after AND NOT EXISTS (SELECT FROM fresh f WHERE f.workspace_id = w.id)
+    ORDER BY w.id LIMIT @limit)
   UNION
-  (SELECT workspace_id FROM credit_accounts WHERE workspace_id > @after ORDER BY workspace_id LIMIT @limit)) l
-  LEFT JOIN credit_checkpoints c ON c.workspace_id = l.id
- WHERE @fresh = 0 OR c.checked_at IS NULL
-    OR c.checked_at <= (SELECT coalesce(@now::timestamptz, clock_timestamp())) - make_interval(secs => @fresh)
+  (SELECT a.workspace_id FROM credit_accounts a
+    WHERE a.workspace_id > @after AND NOT EXISTS (SELECT FROM fresh f WHERE f.workspace_id = a.workspace_id)
+    ORDER BY a.workspace_id LIMIT @limit)) l
  ORDER BY l.id
  LIMIT @limit`
 

@@ -16,54 +16,56 @@ import (
 )
 
 // repeatsSQL looks up live, unexpired records of the lane with the same content. Under the lane's lock it sees
-// every record that a repeat could repeat.
+// every record that a repeat could repeat, but for those that an open erase is about to remove.
 const repeatsSQL = `
-SELECT DISTINCT ON (content_key) content_key, id
-  FROM memories
- WHERE workspace_id = @workspace AND lane = @lane AND content_key = ANY(@keys::bytea[]) AND deleted_at IS NULL
-   AND valid_to IS NULL
-   AND (expires_at IS NULL OR expires_at > (SELECT coalesce(@now::timestamptz, clock_timestamp())))
- ORDER BY content_key, accepted_at, id`
+SELECT DISTINCT ON (m.content_key) m.content_key, m.id
+  FROM memories m
+ WHERE m.workspace_id = @workspace AND m.lane = @lane AND m.content_key = ANY(@keys::bytea[]) AND m.deleted_at IS NULL
+   AND m.valid_to IS NULL
+   AND (m.expires_at IS NULL OR m.expires_at > (SELECT coalesce(@now::timestamptz, clock_timestamp())))
+   AND NOT ` + fencedRecordSQL + `
+ ORDER BY m.content_key, m.accepted_at, m.id`
 
 // insertRecordsSQL writes records with their first history row and their terms.
 const insertRecordsSQL = `
 WITH r AS (
   SELECT * FROM unnest(@ids::uuid[], @ordinals::int[], @texts::text[], @types::text[], @roles::text[],
                        @keys::bytea[], @metadata::text[], @event_dates::timestamptz[], @history::uuid[],
-                       @terms::text[], @counts::text[], @lengths::int[])
-           AS r (id, ordinal, text, type, role, content_key, metadata, event_date, history_id, terms, counts, length)
+                       @terms::text[], @counts::text[], @lengths::int[], @expiries::timestamptz[])
+           AS r (id, ordinal, text, type, role, content_key, metadata, event_date, history_id, terms, counts, length,
+                 expires_at)
 ), clock AS (
   SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at,
          coalesce(@accepted_at::timestamptz,
                   (SELECT last_accepted_at FROM lanes WHERE workspace_id = @workspace AND lane = @lane)) AS accepted_at
 ), m AS (
   INSERT INTO memories (id, workspace_id, task_id, user_id, agent_id, run_id, app_id, lane, text, type, role,
-                        content_key, metadata, event_date, accepted_at, said_at, valid_from, created_at, updated_at)
+                        content_key, metadata, event_date, accepted_at, said_at, valid_from, expires_at, created_at, updated_at)
   SELECT r.id, @workspace, @task, nullif(@user_id, ''), nullif(@agent_id, ''), nullif(@run_id, ''), nullif(@app_id, ''),
          @lane, r.text, nullif(r.type, ''), nullif(r.role, ''), r.content_key, r.metadata::json, r.event_date,
-         clock.accepted_at, clock.accepted_at, clock.accepted_at, clock.at, clock.at
+         clock.accepted_at, clock.accepted_at, clock.accepted_at, r.expires_at, clock.at, clock.at
     FROM r, clock
 ), h AS (
   INSERT INTO memory_history (id, workspace_id, memory_id, task_id, ordinal, event, version, old_text, new_text, at)
   SELECT r.history_id, @workspace, r.id, @task, r.ordinal, 'ADD', 1, NULL, r.text, clock.at FROM r, clock
 )
-INSERT INTO memory_terms (memory_id, workspace_id, version, terms, counts, length)
-SELECT r.id, @workspace, 1, string_to_array(r.terms, ' '), string_to_array(r.counts, ' ')::smallint[], r.length FROM r`
+INSERT INTO memory_terms (memory_id, workspace_id, version, content_key, terms, counts, length)
+SELECT r.id, @workspace, 1, r.content_key, string_to_array(r.terms, ' '), string_to_array(r.counts, ' ')::smallint[], r.length FROM r`
 
 // vectorsSQL writes vectors from the live records, only where a record still has the version that was projected,
 // and never over a newer vector. Reading FOR SHARE holds off an edit until the vectors are committed.
 const vectorsSQL = `
-INSERT INTO memory_vectors AS v (memory_id, workspace_id, version, model, vector, skipped, made_at)
-SELECT m.id, m.workspace_id, m.version, @model, p.vector, p.vector IS NULL,
+INSERT INTO memory_vectors AS v (memory_id, workspace_id, version, content_key, model, vector, skipped, made_at)
+SELECT m.id, m.workspace_id, m.version, m.content_key, @model, p.vector, p.vector IS NULL,
        (SELECT coalesce(@now::timestamptz, clock_timestamp()))
   FROM unnest(@ids::uuid[], @versions::int[], @vectors::bytea[]) AS p (id, version, vector)
-  JOIN (SELECT id, workspace_id, version FROM memories
+  JOIN (SELECT id, workspace_id, version, content_key FROM memories
          WHERE id = ANY(@ids::uuid[]) AND workspace_id = @workspace AND deleted_at IS NULL
          ORDER BY id FOR SHARE) m
     ON m.id = p.id AND m.version = p.version
 ON CONFLICT (memory_id) DO UPDATE
-   SET version = excluded.version, model = excluded.model, vector = excluded.vector, skipped = excluded.skipped,
-       made_at = excluded.made_at
+   SET version = excluded.version, content_key = excluded.content_key, model = excluded.model,
+       vector = excluded.vector, skipped = excluded.skipped, made_at = excluded.made_at
  WHERE v.version <= excluded.version`
 
 // recordOwner is what all records of one command have in common. Without acceptedAt the command is being
@@ -118,13 +120,14 @@ func addRecords(b *batch, owner recordOwner, added []planned, now *time.Time) {
 	texts, types, roles := make([]string, n), make([]string, n), make([]string, n)
 	keys := make([][]byte, n)
 	metadata := make([]*string, n)
-	dates := make([]*time.Time, n)
+	dates, expiries := make([]*time.Time, n), make([]*time.Time, n)
 	terms, counts := make([]string, n), make([]string, n)
 	for i, r := range added {
 		key := memory.KeyOf(r.Text)
 		ids[i], history[i], keys[i] = r.ID, memory.HistoryID(owner.task, r.ordinal), key[:]
 		ordinals[i] = int32(r.ordinal) // #nosec G115 -- at most 500
 		texts[i], types[i], roles[i], dates[i] = r.Text, string(r.Type), r.Role, r.EventDate
+		expiries[i] = r.ExpiresAt
 		if r.Metadata != nil {
 			text := string(r.Metadata)
 			metadata[i] = &text
@@ -135,7 +138,7 @@ func addRecords(b *batch, owner recordOwner, added []planned, now *time.Time) {
 	}
 	b.exec("insert records", insertRecordsSQL, pgx.NamedArgs{
 		"ids": ids, "ordinals": ordinals, "texts": texts, "types": types, "roles": roles, "keys": keys,
-		"metadata": metadata, "event_dates": dates, "history": history, "terms": terms, "counts": counts,
+		"metadata": metadata, "event_dates": dates, "expiries": expiries, "history": history, "terms": terms, "counts": counts,
 		"lengths": lengths, "workspace": owner.workspace, "task": owner.task, "user_id": owner.scope.UserID,
 		"agent_id": owner.scope.AgentID, "run_id": owner.scope.RunID, "app_id": owner.scope.AppID,
 		"lane": owner.lane[:], "accepted_at": owner.acceptedAt, "now": now,

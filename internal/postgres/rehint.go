@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 
 	"github.com/google/uuid"
@@ -12,13 +10,14 @@ import (
 
 	"github.com/holdfast-memory/holdfast/internal/repair"
 	"github.com/holdfast-memory/holdfast/internal/task"
-	"github.com/holdfast-memory/holdfast/internal/worker"
 )
 
 // unhintedSQL walks the workspaces that have waiting work as the due scan does, and takes of each the first due tasks
-// whose last hint is old. It looks at @limit tasks of a workspace and no further: when all of them have a fresh hint,
-// enough hints are on their way, and what comes later in the queue waits for its turn. Not hinted is what no claim
-// may take: exhausted tasks and those of a suspended workspace.
+// whose last hint is old. It looks at @page tasks of a workspace and no further: when all of them have a fresh hint,
+// enough hints are on their way, and what comes later in the queue waits for its turn. A claim that was given up for a
+// while leaves a hint_at that is when the task may run again, later than its last change: nobody has hinted it yet.
+// Exhausted tasks and those of a suspended workspace are left out. Tasks of a paused provider are not: which provider a
+// task needs is the workers' knowledge, and a claim that is refused costs one look-up for each hint's age.
 const unhintedSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
   SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
@@ -33,16 +32,20 @@ WITH RECURSIVE clock AS MATERIALIZED (
 SELECT d.id, d.hint_seq
   FROM ws, LATERAL (
     SELECT t.id, t.hint_seq, t.hint_at, row_number() OVER (ORDER BY t.run_after, t.id) AS place
-      FROM (SELECT c.id, c.hint_seq, c.hint_at, c.stage, c.crashes, c.run_after FROM tasks c
+      FROM (SELECT c.id, c.hint_seq, c.hint_at, c.stage, c.crashes, c.claims, c.run_after, c.updated_at FROM tasks c
              WHERE c.status = 'pending' AND c.ready AND c.workspace_id = ws.id
                AND c.run_after <= (SELECT at FROM clock)
-             ORDER BY c.run_after, c.id LIMIT @limit) t
-     WHERE t.hint_at <= (SELECT at FROM clock) - make_interval(secs => @age)
+             ORDER BY c.run_after, c.id LIMIT @page) t
+     WHERE (t.hint_at <= (SELECT at FROM clock) - make_interval(secs => @age)
+            OR t.claims > 0 AND t.hint_at = t.run_after AND t.hint_at > t.updated_at)
        AND (t.stage <> 'accepted' OR t.crashes < @max_attempts)) d
  WHERE ws.id IS NOT NULL
    AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = ws.id AND w.suspended_at IS NOT NULL)
  ORDER BY d.place, d.hint_at, d.id
  LIMIT @limit`
+
+// unhintedPage is how many waiting tasks of one workspace a look reads: as many as the hints that may wait in NATS.
+const unhintedPage = 500
 
 // rehintSQL is a CAS on the hint's number: of several repairers that saw the same task one raises it, and a task that
 // was claimed or hinted meanwhile stays as it is. Rows are locked in id order and never waited for. The columns are in
@@ -113,8 +116,8 @@ func (db *DB) waitingStart(ctx context.Context) (uuid.UUID, error) {
 // unhinted adds tasks that need a hint to seen, as many as are left of the limit.
 func (db *DB) unhinted(ctx context.Context, ask repair.Rehint, after uuid.UUID, seen map[uuid.UUID]int64) error {
 	return db.read(ctx, "due without a hint", unhintedSQL, pgx.NamedArgs{
-		"now": db.now(), "after": after, "workspaces": dueWorkspaces, "limit": ask.Limit, "age": inSeconds(ask.Age),
-		"max_attempts": ask.MaxAttempts,
+		"now": db.now(), "after": after, "workspaces": dueWorkspaces, "page": unhintedPage, "limit": ask.Limit,
+		"age": inSeconds(ask.Age), "max_attempts": ask.MaxAttempts,
 	}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id uuid.UUID
@@ -149,133 +152,4 @@ func (db *DB) rehint(ctx context.Context, seen map[uuid.UUID]int64) ([]task.Hint
 			return nil
 		})
 	return raised, err
-}
-
-// RescueAfter implements repair.Leases: Rescue's moves, page by page, so that no number of rows that can't be moved
-// hides those behind them.
-func (db *DB) RescueAfter(ctx context.Context, maxAttempts int, after repair.Cursor, limit int) ([]worker.Rescued, repair.Swept, error) {
-	var found []repair.Cursor
-	leases := map[uuid.UUID]expiredLease{}
-	err := db.read(ctx, "expired leases", expiredSQL, pgx.NamedArgs{
-		"now": db.now(), "max_attempts": maxAttempts, "after": after.ID, "limit": limit,
-	}, func(rows pgx.Rows) error {
-		for rows.Next() {
-			var e expiredLease
-			if err := rows.Scan(&e.id, &e.workspace, &e.token, &e.until, &e.exhausted); err != nil {
-				return err
-			}
-			found = append(found, repair.Cursor{ID: e.id})
-			leases[e.id] = e
-		}
-		return nil
-	})
-	if err != nil || len(found) == 0 {
-		return nil, repair.Swept{}, err
-	}
-	page := repair.Swept{Next: found[len(found)-1], More: len(found) == limit}
-	return db.moveEach(ctx, found, page, func(ctx context.Context, id uuid.UUID) (*worker.Rescued, error) {
-		if e := leases[id]; !e.exhausted {
-			return db.rescue(ctx, e, maxAttempts)
-		}
-		return db.exhaust(ctx, id, maxAttempts)
-	})
-}
-
-// waitingSQL reads a page of the index of waiting tasks and answers the exhausted ones of it, and its last row.
-const waitingSQL = `
-WITH page AS MATERIALIZED (
-  SELECT t.workspace_id, t.run_after, t.id, t.stage = 'accepted' AND t.crashes >= @max_attempts AS exhausted
-    FROM tasks t
-   WHERE t.status = 'pending' AND t.ready AND (t.workspace_id, t.run_after, t.id) > (@workspace, @at, @after)
-   ORDER BY t.workspace_id, t.run_after, t.id
-   LIMIT @limit
-), counted AS (
-  SELECT page.*, count(*) OVER () AS total, row_number() OVER (ORDER BY workspace_id, run_after, id) AS place FROM page
-)
-SELECT workspace_id, run_after, id, exhausted, total FROM counted WHERE exhausted OR place = total ORDER BY place`
-
-// ExhaustAfter implements repair.Leases.
-func (db *DB) ExhaustAfter(ctx context.Context, maxAttempts int, after repair.Cursor, limit int) ([]worker.Rescued, repair.Swept, error) {
-	var found []repair.Cursor
-	page := repair.Swept{Next: after}
-	err := db.read(ctx, "waiting tasks", waitingSQL, pgx.NamedArgs{
-		"max_attempts": maxAttempts, "workspace": after.Workspace, "at": after.At, "after": after.ID, "limit": limit,
-	}, func(rows pgx.Rows) error {
-		for rows.Next() {
-			var exhausted bool
-			var total int
-			if err := rows.Scan(&page.Next.Workspace, &page.Next.At, &page.Next.ID, &exhausted, &total); err != nil {
-				return err
-			}
-			page.More = total == limit
-			if exhausted {
-				found = append(found, page.Next)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, repair.Swept{}, err
-	}
-	return db.moveEach(ctx, found, page, func(ctx context.Context, id uuid.UUID) (*worker.Rescued, error) {
-		return db.exhaust(ctx, id, maxAttempts)
-	})
-}
-
-// moveEach moves one row of a page after the other. Each has a transaction of its own, with its bounds, and its own
-// error: a worker that was frozen in the middle of a transaction costs the others ten seconds. When the database is
-// away or the caller's time is over it stops, and the next step goes on behind the row that it stopped at.
-func (db *DB) moveEach(ctx context.Context, rows []repair.Cursor, page repair.Swept, move func(ctx context.Context, id uuid.UUID) (*worker.Rescued, error)) ([]worker.Rescued, repair.Swept, error) {
-	var moved []worker.Rescued
-	var failed failures
-	for _, row := range rows {
-		page.Found++
-		one, err := move(ctx, row.ID)
-		switch {
-		case err == nil && one != nil:
-			page.Fixed++
-			moved = append(moved, *one)
-		case err != nil:
-			page.Failed++
-			failed.add(fmt.Errorf("task %s: %w", row.ID, err))
-		}
-		if err != nil && db.away(ctx, err) {
-			page.Next, page.More = row, true
-			break
-		}
-	}
-	return moved, page, failed.join()
-}
-
-// away tells, after err, that the database can't be reached or the caller's time is over: there is no sense in going
-// on with the next row.
-func (db *DB) away(ctx context.Context, err error) bool {
-	if ctx.Err() != nil {
-		return true
-	}
-	if state := stateOf(err); state != "" && state != stateAdminShutdown && state != stateCrashShutdown {
-		return false // the server answered: it is about this row
-	}
-	return db.Ping(ctx) != nil
-}
-
-// failures joins the errors of rows. It keeps the first five, which are enough to see what is wrong.
-type failures struct {
-	first []error
-	more  int
-}
-
-func (f *failures) add(err error) {
-	if len(f.first) == 5 {
-		f.more++
-		return
-	}
-	f.first = append(f.first, err)
-}
-
-func (f *failures) join() error {
-	if f.more == 0 {
-		return errors.Join(f.first...)
-	}
-	return errors.Join(append(f.first, fmt.Errorf("and %d more", f.more))...)
 }

@@ -49,7 +49,7 @@ func TestRepairPlans(t *testing.T) {
 	var ws uuid.UUID
 	require.NoError(t, pool.QueryRow(t.Context(), `SELECT ws FROM filled LIMIT 1`).Scan(&ws))
 	args := pgx.NamedArgs{
-		"now": nil, "after": uuid.UUID{}, "workspaces": dueWorkspaces, "limit": 200, "age": 30.0, "max_attempts": 5,
+		"now": nil, "after": uuid.UUID{}, "workspaces": dueWorkspaces, "page": unhintedPage, "limit": 200, "age": 30.0, "max_attempts": 5,
 		"workspace": ws, "at": "2020-01-01", "older": 3600.0, "full": false, "look": 100, "random": 0.5,
 		"key": make([]byte, 32), "window": 7200.0, "kinds": []string{"memory_infer"}, "ids": []uuid.UUID{ws},
 		"seqs": []int64{1}, "fresh": 60.0, "none": uuid.UUID{},
@@ -67,8 +67,8 @@ func TestRepairPlans(t *testing.T) {
 		"expire input":  {expireInputSQL, []string{"tasks_pkey"}},
 		"archive":       {archiveSQL, []string{"tasks_pkey"}},
 		"retire":        {retireSQL, []string{"tasks_archive_pkey", "idempotency_keys_pkey", "idempotency_keys_retry"}},
-		"sum books":     {sumBooksSQL, []string{"credit_closings_horizon"}},
-		"check runs":    {checkRunsSQL, []string{"task_runs_workspace", "tasks_pkey", "credit_closings_pkey"}},
+		"sum books":     {sumBooksSQL, []string{"credit_closings_horizon", "task_runs_held"}},
+		"check runs":    {checkRunsSQL, []string{"task_runs_workspace", "task_runs_held", "tasks_pkey", "credit_closings_pkey"}},
 		"check tasks":   {checkTasksSQL, []string{"tasks_due", "tasks_pkey", "tasks_archive_pkey", "idempotency_keys_pkey"}},
 		"check recent":  {checkRecentSQL, []string{"tasks_ended", "tasks_leased"}},
 	} {

@@ -2,14 +2,12 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/holdfast-memory/holdfast/internal/failpoint"
+	"github.com/holdfast-memory/holdfast/internal/repair"
 	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/worker"
 )
@@ -43,24 +41,6 @@ WITH clock AS (
 )
 SELECT hint_seq, priority FROM t`
 
-// tryLaneSQL takes the lane's row if nobody holds it: who holds it may be frozen, and another round comes.
-const tryLaneSQL = `SELECT 1 FROM lanes WHERE workspace_id = @workspace AND lane = @lane FOR UPDATE SKIP LOCKED`
-
-// exhaustSQL fails a task that crashed too often before its canonical commit.
-const exhaustSQL = `
-WITH old AS (
-  SELECT id, status, worker_incarnation, claimed_at FROM tasks WHERE id = @task FOR UPDATE SKIP LOCKED
-)
-UPDATE tasks AS t SET status = 'failed', head = false, lease_token = NULL, lease_until = NULL,
-       error_class = 'crash', error_code = 'ATTEMPTS_EXHAUSTED',
-       completed_at = (SELECT coalesce(@now::timestamptz, clock_timestamp())),
-       updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
-  FROM old
- WHERE t.id = old.id AND t.stage = 'accepted' AND t.crashes >= @max_attempts
-   AND (t.status = 'pending'
-        OR t.status = 'running' AND t.lease_until <= (SELECT coalesce(@now::timestamptz, clock_timestamp())))
-RETURNING t.generation, t.claims, old.status = 'running', old.worker_incarnation, old.claimed_at`
-
 // expiredLease is one finding of the expiry scan.
 type expiredLease struct {
 	id, workspace, token uuid.UUID
@@ -68,47 +48,42 @@ type expiredLease struct {
 	exhausted            bool
 }
 
-// Rescue implements worker.Claims. Each row has a transaction of its own and its own error: one poisoned row
-// never stops the rest. The answer holds what was moved even when there is an error.
+func (e expiredLease) place() repair.Cursor { return repair.Cursor{ID: e.id} }
+
+// Rescue implements worker.Claims. Every call looks at the page behind the one before and begins anew after the last,
+// so that no number of rows that can't be moved hides those behind them.
 func (db *DB) Rescue(ctx context.Context, maxAttempts, limit int) ([]worker.Rescued, error) {
-	var rescued []worker.Rescued
-	var failures []error
-	after := uuid.UUID{}
-	for range rescuePages {
-		found, err := db.expired(ctx, maxAttempts, after, limit)
-		if err != nil {
-			return rescued, errors.Join(append(failures, err)...)
-		}
-		for _, lease := range found {
-			after = lease.id
-			one, err := db.moveOn(ctx, lease, maxAttempts)
-			if err != nil {
-				failures = append(failures, fmt.Errorf("rescue %s: %w", lease.id, err))
-			}
-			if one != nil {
-				rescued = append(rescued, *one)
-			}
-		}
-		if len(found) < limit || len(rescued) > 0 {
-			break
-		}
+	after := repair.Cursor{}
+	if place := db.rescued.Load(); place != nil {
+		after = *place
 	}
-	return rescued, errors.Join(failures...)
+	moved, page, err := db.RescueAfter(ctx, maxAttempts, after, limit)
+	if page.More {
+		db.rescued.Store(&page.Next)
+	} else {
+		db.rescued.Store(nil)
+	}
+	return moved, err
 }
 
-// rescuePages bounds how many pages of rows that could not be moved one call looks past.
-const rescuePages = 10
-
-func (db *DB) moveOn(ctx context.Context, lease expiredLease, maxAttempts int) (*worker.Rescued, error) {
-	if lease.exhausted {
-		return db.exhaust(ctx, lease.id, maxAttempts)
+// RescueAfter implements repair.Leases.
+func (db *DB) RescueAfter(ctx context.Context, maxAttempts int, after repair.Cursor, limit int) ([]worker.Rescued, repair.Swept, error) {
+	found, err := db.expired(ctx, maxAttempts, after.ID, limit)
+	if err != nil || len(found) == 0 {
+		return nil, repair.Swept{}, err
 	}
-	return db.rescue(ctx, lease, maxAttempts)
+	page := repair.Swept{Next: found[len(found)-1].place(), More: len(found) == limit}
+	return moveEach(ctx, db, found, page, func(ctx context.Context, e expiredLease) (*worker.Rescued, error) {
+		if e.exhausted {
+			return db.exhaust(ctx, e.id, maxAttempts)
+		}
+		return db.rescue(ctx, e, maxAttempts)
+	})
 }
 
 func (db *DB) expired(ctx context.Context, maxAttempts int, after uuid.UUID, limit int) ([]expiredLease, error) {
 	var found []expiredLease
-	err := db.alone(ctx, "expired leases", expiredSQL, pgx.NamedArgs{
+	err := db.read(ctx, "expired leases", expiredSQL, pgx.NamedArgs{
 		"now": db.now(), "max_attempts": maxAttempts, "after": after, "limit": limit,
 	}, func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -138,51 +113,4 @@ func (db *DB) rescue(ctx context.Context, e expiredLease, maxAttempts int) (*wor
 		return nil
 	})
 	return moved, err
-}
-
-// exhaust fails a task whose crashes are exhausted and releases its hold; nil when it no longer is.
-func (db *DB) exhaust(ctx context.Context, id uuid.UUID, maxAttempts int) (*worker.Rescued, error) {
-	at, err := db.placeOf(ctx, id)
-	if err != nil || at == nil {
-		return nil, err
-	}
-	moved := &worker.Rescued{TaskID: id, WorkspaceID: at.workspace, Failed: true}
-	err = db.InTx(ctx, at.workspace, func(ctx context.Context, tx *Tx) error {
-		moved.Hints = nil
-		now := tx.db.now()
-		var was *closed
-		free := false
-		b := &batch{}
-		b.query("try lane", tryLaneSQL, pgx.NamedArgs{"workspace": at.workspace, "lane": at.lane[:]}, fence(&free))
-		if err := tx.send(ctx, b); err != nil {
-			return err
-		}
-		if !free {
-			return errNotHere
-		}
-		b = &batch{}
-		b.query("exhaust", exhaustSQL, pgx.NamedArgs{"task": id, "max_attempts": maxAttempts, "now": now},
-			func(rows pgx.Rows) error {
-				var err error
-				was, err = scanClosed(rows)
-				return err
-			})
-		if err := tx.send(ctx, b); err != nil {
-			return err
-		}
-		if was == nil {
-			return errNotHere
-		}
-		failpoint.Hit("exhaust.in_tx")
-		b = &batch{}
-		addClosing(b, id, *at, *was, "crashed", task.Crash, now, func(h task.Hint) { moved.Hints = append(moved.Hints, h) })
-		return tx.send(ctx, b)
-	})
-	if errors.Is(err, errNotHere) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return moved, nil
 }

@@ -62,11 +62,13 @@ RETURNING id`
 
 // retireSQL forgets a task with all that tells of it, and its key in the same moment, so that no key is ever without
 // its task. A key that belongs to another task by now stays. The journal (runs, closings, grants), the records and
-// their history stay.
+// their history stay, and the latest task of an item as long as the item: it is what says that the item has landed.
 const retireSQL = `
 WITH old AS (
   SELECT t.id, t.workspace_id, t.key_hash FROM tasks_archive t
    WHERE t.id = ANY(@ids::uuid[])
+     AND NOT EXISTS (SELECT FROM items i
+                      WHERE i.workspace_id = t.workspace_id AND i.item_key = t.item_key AND i.task_id = t.id)
      AND t.completed_at <= (SELECT coalesce(@now::timestamptz, clock_timestamp())) - make_interval(secs => @older)
    ORDER BY t.id
      FOR UPDATE SKIP LOCKED

@@ -14,7 +14,8 @@ import (
 )
 
 // reopenSQL opens a new generation of a failed task at the end of its lane. It comes after the statement that
-// locked the lane. Without the input there is nothing to run: the task stays as it is.
+// locked the lane. Without the input, or while an erase is about to remove it, there is nothing to run: the task stays
+// as it is.
 const reopenSQL = `
 WITH clock AS (
   SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
@@ -30,6 +31,7 @@ WITH clock AS (
          error_class = NULL, error_code = NULL, started_at = NULL, completed_at = NULL, updated_at = clock.at
     FROM clock, lane
    WHERE t.id = @task AND t.workspace_id = @workspace AND t.status = 'failed' AND t.command IS NOT NULL
+     AND NOT ` + fencedTaskSQL + `
      AND (@generation::int IS NULL OR t.generation = @generation)
   RETURNING t.id, t.workspace_id, t.generation, t.hint_seq, t.priority, t.ready
 ), r AS (
@@ -39,24 +41,25 @@ WITH clock AS (
 SELECT hint_seq, priority, ready FROM t`
 
 const retryStateSQL = `
-SELECT status, generation, command IS NOT NULL FROM all_tasks WHERE id = @task AND workspace_id = @workspace`
+SELECT t.status, t.generation, t.command IS NOT NULL AND NOT ` + fencedTaskSQL + `
+  FROM all_tasks t WHERE t.id = @task AND t.workspace_id = @workspace`
 
 // Retry implements write.RetryStore.
-func (db *DB) Retry(ctx context.Context, ask write.RetryAsk) (*task.Hint, error) {
+func (db *DB) Retry(ctx context.Context, ask write.RetryAsk) (hint *task.Hint, replayed bool, err error) {
 	at, err := db.placeOf(ctx, ask.TaskID)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if at == nil || at.workspace != ask.WorkspaceID {
-		return nil, db.notHot(ctx, ask)
+		return nil, false, db.notHot(ctx, ask)
 	}
 	price := ask.Prices.Of(at.kind, ask.Metered)
-	var hint *task.Hint
 	err = db.InTx(ctx, ask.WorkspaceID, func(ctx context.Context, tx *Tx) error {
-		hint = nil
+		hint, replayed = nil, false
 		if ask.Claim != nil {
 			holder, err := tx.claimKey(ctx, ask.WorkspaceID, ask.TaskID, *ask.Claim, true)
 			if err != nil || holder != nil {
+				replayed = err == nil
 				return err
 			}
 		}
@@ -66,15 +69,15 @@ func (db *DB) Retry(ctx context.Context, ask write.RetryAsk) (*task.Hint, error)
 	})
 	failpoint.Hit("retry.committed")
 	if errors.Is(err, errNotHere) { // already where the caller wants it: nothing was done, so the key is free
-		return nil, nil
+		return nil, false, nil
 	}
 	if errors.Is(err, errInsufficient) {
 		err = db.insufficient(ctx, ask.WorkspaceID, price)
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return hint, nil
+	return hint, replayed, nil
 }
 
 // reopen opens the new generation, or answers errNotHere when the task has moved on already.

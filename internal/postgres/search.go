@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
+	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -11,75 +13,96 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/recall"
 )
 
-// searchedSQL begins a search: the live records of the workspace, completed by the scope's conditions.
+// searchedSQL begins a search: the live records of the workspace, completed by the conditions of scope and filter.
 const searchedSQL = `
   FROM memories m
  WHERE m.workspace_id = @workspace AND (m.valid_to IS NULL OR NOT @latest) AND ` + liveSQL
 
-// searchTermsSQL tells of every searched record how long it is, and only of those with an asked term which it is and
-// how often it has each. A projection of an older version is passed over.
-const searchTermsSQL = `
-SELECT CASE WHEN p.terms && @terms::text[] THEN p.memory_id END,
-       CASE WHEN p.terms && @terms::text[] THEN (
-         SELECT array_agg(coalesce(p.counts[array_position(p.terms, asked.term)], 0)::int ORDER BY asked.place)
-           FROM unnest(@terms::text[]) WITH ORDINALITY AS asked (term, place)) END,
-       p.length
-  FROM (SELECT m.id, m.version, m.created_at`
+// searchIDsSQL names the searched records, newest first: the id and the start of the content key of each, packed,
+// so that ten thousand of them are one value. The subquery's order is the order of the sum.
+const (
+	searchIDsSQL = `
+SELECT coalesce(string_agg(uuid_send(s.id) || substr(s.content_key, 1, 8), ''::bytea), ''::bytea)
+  FROM (SELECT m.id, m.content_key`
+	searchIDsEndSQL = `) s`
+	refSize         = 24
+)
 
-const searchTermsJoinSQL = `) s
-  JOIN memory_terms p ON p.memory_id = s.id AND p.version = s.version
- ORDER BY s.created_at DESC, s.id DESC`
-
-// Terms implements recall.SearchStore.
-func (db *DB) Terms(ctx context.Context, workspace uuid.UUID, within recall.Searched, terms []string) (recall.Corpus, error) {
+// Searched implements recall.SearchStore.
+func (db *DB) Searched(ctx context.Context, workspace uuid.UUID, within recall.Searched) ([]recall.Ref, error) {
 	args := db.searchArgs(workspace, within)
-	args["terms"] = terms
-	var corpus recall.Corpus
-	sql := searchTermsSQL + searchedSQL + inScope(within.Scope, args) + newestSQL + searchTermsJoinSQL
-	err := db.read(ctx, "read terms", sql, args, func(rows pgx.Rows) error {
+	sql := searchIDsSQL + searchedSQL + inScope(within.Scope, args) + inFilter(within.Filter, args) + newestSQL + searchIDsEndSQL
+	var packed []byte
+	err := db.read(ctx, "read searched records", sql, args, func(rows pgx.Rows) error {
 		for rows.Next() {
-			var id *uuid.UUID
-			var hit recall.Hit
-			if err := rows.Scan(&id, &hit.Counts, &hit.Length); err != nil {
+			if err := rows.Scan(&packed); err != nil {
 				return err
-			}
-			corpus.Records++
-			corpus.Length += int64(hit.Length)
-			if id != nil {
-				hit.ID = *id
-				corpus.Hits = append(corpus.Hits, hit)
 			}
 		}
 		return nil
 	})
-	return corpus, err
+	if err != nil {
+		return nil, err
+	}
+	if len(packed)%refSize != 0 {
+		return nil, fmt.Errorf("read searched records: %d bytes", len(packed))
+	}
+	refs := make([]recall.Ref, len(packed)/refSize)
+	for i := range refs {
+		one := packed[i*refSize:][:refSize]
+		refs[i] = recall.Ref{ID: uuid.UUID(one[:16]), Content: binary.BigEndian.Uint64(one[16:])}
+	}
+	return refs, nil
 }
 
-const searchVectorsSQL = `
-SELECT s.id, v.vector
-  FROM (SELECT m.id, m.version, m.created_at`
+// searchTermsSQL reads the terms of records that are current: made from the content that the record has.
+const searchTermsSQL = `
+SELECT m.id, substr(m.content_key, 1, 8), p.terms, p.counts, p.length
+  FROM memories m
+  JOIN memory_terms p ON p.memory_id = m.id AND p.workspace_id = m.workspace_id AND p.content_key = m.content_key
+ WHERE m.id = ANY(@ids::uuid[]) AND m.workspace_id = @workspace AND m.deleted_at IS NULL`
 
-const searchVectorsJoinSQL = `) s
-  JOIN memory_vectors v ON v.memory_id = s.id AND v.version = s.version AND v.model = @model AND NOT v.skipped
- ORDER BY s.created_at DESC, s.id DESC`
+// Terms implements recall.SearchStore.
+func (db *DB) Terms(ctx context.Context, workspace uuid.UUID, ids []uuid.UUID, each func(ref recall.Ref, terms memory.Terms)) error {
+	return db.read(ctx, "read terms", searchTermsSQL, pgx.NamedArgs{"workspace": workspace, "ids": ids}, func(rows pgx.Rows) error {
+		for rows.Next() {
+			var ref recall.Ref
+			var content []byte
+			var terms memory.Terms
+			if err := rows.Scan(&ref.ID, &content, &terms.Terms, &terms.Counts, &terms.Length); err != nil {
+				return err
+			}
+			ref.Content = binary.BigEndian.Uint64(content)
+			each(ref, terms)
+		}
+		return nil
+	})
+}
+
+// searchVectorsSQL reads the vectors of records that are current and of one model.
+const searchVectorsSQL = `
+SELECT m.id, substr(m.content_key, 1, 8), p.vector
+  FROM memories m
+  JOIN memory_vectors p ON p.memory_id = m.id AND p.workspace_id = m.workspace_id AND p.content_key = m.content_key
+ WHERE m.id = ANY(@ids::uuid[]) AND m.workspace_id = @workspace AND m.deleted_at IS NULL
+   AND p.model = @model AND NOT p.skipped`
 
 // Vectors implements recall.SearchStore.
-func (db *DB) Vectors(ctx context.Context, workspace uuid.UUID, within recall.Searched, modelName string, each func(id uuid.UUID, vector model.Vector)) error {
-	args := db.searchArgs(workspace, within)
-	args["model"] = modelName
-	sql := searchVectorsSQL + searchedSQL + inScope(within.Scope, args) + newestSQL + searchVectorsJoinSQL
-	return db.read(ctx, "read vectors", sql, args, func(rows pgx.Rows) error {
-		var id uuid.UUID
-		var stored []byte
+func (db *DB) Vectors(ctx context.Context, workspace uuid.UUID, ids []uuid.UUID, modelName string, each func(ref recall.Ref, vector model.Vector)) error {
+	args := pgx.NamedArgs{"workspace": workspace, "ids": ids, "model": modelName}
+	return db.read(ctx, "read vectors", searchVectorsSQL, args, func(rows pgx.Rows) error {
 		for rows.Next() {
-			if err := rows.Scan(&id, &stored); err != nil {
+			var ref recall.Ref
+			var content, stored []byte
+			if err := rows.Scan(&ref.ID, &content, &stored); err != nil {
 				return err
 			}
 			vector, err := decodeVector(stored)
 			if err != nil {
 				return err
 			}
-			each(id, vector)
+			ref.Content = binary.BigEndian.Uint64(content)
+			each(ref, vector)
 		}
 		return nil
 	})
@@ -89,7 +112,7 @@ func (db *DB) Vectors(ctx context.Context, workspace uuid.UUID, within recall.Se
 func (db *DB) LiveRecords(ctx context.Context, workspace uuid.UUID, within recall.Searched, ids []uuid.UUID) ([]memory.Record, error) {
 	args := db.searchArgs(workspace, within)
 	args["ids"] = ids
-	sql := `SELECT ` + recordColumnsSQL + searchedSQL + ` AND m.id = ANY(@ids)` + inScope(within.Scope, args)
+	sql := `SELECT ` + recordColumnsSQL + searchedSQL + ` AND m.id = ANY(@ids)` + inScope(within.Scope, args) + inFilter(within.Filter, args)
 	return db.records(ctx, "read found records", sql, args)
 }
 

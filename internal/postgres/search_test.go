@@ -2,7 +2,7 @@ package postgres_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -136,7 +136,7 @@ func TestSearch(t *testing.T) {
 		w.exec(`UPDATE memories SET deleted_at = clock_timestamp() WHERE id = $1`, ids[0])
 		w.exec(`UPDATE memories SET expires_at = clock_timestamp() WHERE id = $1`, ids[1])
 		w.exec(`UPDATE memories SET valid_to = clock_timestamp() WHERE id = $1`, ids[2])
-		w.exec(`UPDATE memories SET version = 2, text = 'cake' WHERE id = $1`, ids[3])
+		w.exec(`UPDATE memories SET version = 2, text = 'cake', content_key = sha256('cake') WHERE id = $1`, ids[3])
 		for _, mode := range []recall.SearchMode{recall.Lexical, recall.Semantic, recall.Hybrid} {
 			got := textsOf(w.search(mode, "ana", "tea"))
 			slices.Sort(got)
@@ -211,6 +211,143 @@ func TestSearch(t *testing.T) {
 	})
 }
 
+func TestSearchProjections(t *testing.T) {
+	t.Parallel()
+	modes := []recall.SearchMode{recall.Lexical, recall.Semantic, recall.Hybrid}
+	ask := func(w *world, s *recall.Searcher, mode recall.SearchMode, text string, change ...func(*recall.SearchQuery)) []memory.Record {
+		w.t.Helper()
+		query := recall.SearchQuery{Text: text, Scope: memory.Scope{UserID: "ana"}, Limit: 10, Mode: mode, LatestOnly: true}
+		for _, f := range change {
+			f(&query)
+		}
+		found, err := s.Search(w.t.Context(), w.caller.Workspace.ID, query)
+		if err != nil {
+			w.t.Fatalf("%s %q: %v", mode, text, err)
+		}
+		return found
+	}
+	t.Run("CorruptedRowsNeitherLeakNorResurrect", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		mine := w.remember(memory.Scope{UserID: "ana"}, "Ana likes tea", "Ana hates cake")
+		gone := w.remember(memory.Scope{UserID: "ana"}, "Ana buried a secret treasure")
+		bobs := w.remember(memory.Scope{UserID: "bob"}, "Bob buried a secret treasure")
+		ours := w.caller
+		w.caller = w.workspace(10)
+		theirs := w.remember(memory.Scope{UserID: "ana"}, "Another Ana buried a secret treasure")
+		w.caller = ours
+		w.exec(`UPDATE memories SET deleted_at = clock_timestamp() WHERE id = $1`, gone[0])
+		// Rows of others claim to be ours, and ours claim to have what others have.
+		w.exec(`UPDATE memory_terms SET workspace_id = $1`, w.caller.Workspace.ID)
+		w.exec(`UPDATE memory_vectors SET workspace_id = $1`, w.caller.Workspace.ID)
+		for table, columns := range map[string]string{
+			"memory_terms":   "(terms, counts, length) = (SELECT terms, counts, length",
+			"memory_vectors": "vector = (SELECT vector",
+		} {
+			w.exec(`UPDATE `+table+` SET `+columns+` FROM `+table+` WHERE memory_id = $2) WHERE memory_id = $1`, mine[1], theirs[0])
+		}
+		for _, mode := range modes {
+			found := ask(w, w.searcher(offline.NewEmbedder()), mode, "buried secret treasure")
+			if len(found) == 0 {
+				t.Errorf("%s: the corruption shows nothing", mode)
+			}
+			for _, r := range found {
+				if !slices.Contains(mine, r.ID) || slices.Contains(bobs, r.ID) {
+					t.Errorf("%s leaks %q", mode, r.Text)
+				}
+			}
+		}
+	})
+	t.Run("AProjectionOfOtherContentIsNotUsed", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		ids := w.remember(memory.Scope{UserID: "ana"}, "Ana likes tea")
+		w.exec(`UPDATE memory_terms SET content_key = sha256('other')`)
+		w.exec(`UPDATE memory_vectors SET content_key = sha256('other')`)
+		for _, mode := range modes {
+			if found := ask(w, w.searcher(offline.NewEmbedder()), mode, "tea"); len(found) != 0 {
+				t.Errorf("%s finds %q", mode, textsOf(found))
+			}
+		}
+		// A change that keeps the content keeps the projections, whatever version they were made from.
+		w.exec(`UPDATE memories SET version = 2 WHERE id = $1`, ids[0])
+		w.exec(`UPDATE memory_terms p SET content_key = m.content_key FROM memories m`)
+		w.exec(`UPDATE memory_vectors p SET content_key = m.content_key FROM memories m`)
+		for _, mode := range modes {
+			if found := ask(w, w.searcher(offline.NewEmbedder()), mode, "tea"); len(found) != 1 || found[0].Version != 2 {
+				t.Errorf("%s finds %q", mode, textsOf(found))
+			}
+		}
+	})
+	t.Run("WhatASearcherRemembersNeverOutlivesARecord", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		ids := w.remember(memory.Scope{UserID: "ana"}, "Ana likes tea", "Ana drinks tea", "Ana sells tea", "Ana grows tea")
+		s := w.searcher(offline.NewEmbedder())
+		for _, mode := range modes {
+			if found := ask(w, s, mode, "tea"); len(found) != 4 {
+				t.Fatalf("%s finds %q", mode, textsOf(found))
+			}
+		}
+		w.exec(`UPDATE memories SET deleted_at = clock_timestamp() WHERE id = $1`, ids[0])
+		w.exec(`UPDATE memories SET expires_at = clock_timestamp() WHERE id = $1`, ids[1])
+		w.exec(`UPDATE memories SET user_id = 'bob' WHERE id = $1`, ids[2])
+		w.exec(`UPDATE memories SET text = 'Ana grows cake', content_key = sha256('cake') WHERE id = $1`, ids[3])
+		for _, mode := range modes {
+			if found := ask(w, s, mode, "tea"); len(found) != 0 {
+				t.Errorf("%s finds %q", mode, textsOf(found))
+			}
+		}
+		w.remember(memory.Scope{UserID: "ana"}, "Ana likes tea")
+		for _, mode := range modes {
+			if found := ask(w, s, mode, "tea"); len(found) != 1 {
+				t.Errorf("%s finds %q", mode, textsOf(found))
+			}
+		}
+	})
+	t.Run("SupersededRecordsShowTheirSuccessorWhenAskedFor", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		ids := w.remember(memory.Scope{UserID: "ana"}, "Ana lives in Paris", "Ana lives in Berlin")
+		w.exec(`UPDATE memories SET valid_to = clock_timestamp(), superseded_by = $2 WHERE id = $1`, ids[0], ids[1])
+		s := w.searcher(offline.NewEmbedder())
+		for _, mode := range modes {
+			if found := ask(w, s, mode, "where does Ana live"); len(found) != 1 || found[0].ID != ids[1] {
+				t.Errorf("%s finds %q", mode, textsOf(found))
+			}
+			found := ask(w, s, mode, "where does Ana live", func(q *recall.SearchQuery) { q.LatestOnly = false })
+			place := slices.IndexFunc(found, func(r memory.Record) bool { return r.ID == ids[0] })
+			if len(found) != 2 || place < 0 || found[place].ValidTo == nil || found[place].SupersededBy == nil || *found[place].SupersededBy != ids[1] {
+				t.Errorf("%s finds %+v", mode, found)
+			}
+		}
+	})
+	t.Run("ExplainShowsThePartsOfAScore", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		w.remember(memory.Scope{UserID: "ana"}, "Ana likes green tea", "Ana likes tea and cake and jam", "Rex barks")
+		s := w.searcher(offline.NewEmbedder())
+		explained := func(q *recall.SearchQuery) { q.Explain = true }
+		found := ask(w, s, recall.Hybrid, "green tea", explained)
+		if len(found) < 2 || found[0].Text != "Ana likes green tea" {
+			t.Fatalf("%q", textsOf(found))
+		}
+		first, second := *found[0].Explain, *found[1].Explain
+		if first.LexicalRank != 1 || first.SemanticRank != 1 || second.LexicalRank != 2 || first.LexicalScore <= second.LexicalScore {
+			t.Fatalf("%+v and %+v", first, second)
+		}
+		if found[0].Score != 1 || first.SemanticScore <= 0 || first.SemanticScore > 1 {
+			t.Fatalf("%v, %+v", found[0].Score, first)
+		}
+		if words := ask(w, s, recall.Lexical, "green tea", explained); words[0].Explain.SemanticRank != 0 || words[0].Explain.LexicalScore != words[0].Score {
+			t.Fatalf("%+v", words[0].Explain)
+		}
+		if plain := ask(w, s, recall.Hybrid, "green tea"); plain[0].Explain != nil {
+			t.Fatal("explained without being asked")
+		}
+	})
+}
+
 // meanwhile is the real store with something that happens between the projections and the canonical records.
 type meanwhile struct {
 	recall.SearchStore
@@ -227,18 +364,18 @@ func TestSearchBound(t *testing.T) {
 	w := newWorld(t, 0)
 	w.fill(3000) // 300 records of each user
 	within := recall.Searched{Scope: memory.Scope{UserID: "user-4"}, Limit: 100}
-	corpus, err := w.db.Terms(t.Context(), w.caller.Workspace.ID, within, []string{"2994", "4", "fact"})
-	if err != nil || corpus.Records != 100 || corpus.Length != 300 || len(corpus.Hits) != 100 {
-		t.Fatalf("%d records, length %d, %d hits, %v", corpus.Records, corpus.Length, len(corpus.Hits), err)
+	refs, err := w.db.Searched(t.Context(), w.caller.Workspace.ID, within)
+	if err != nil || len(refs) != 100 {
+		t.Fatalf("%d records, %v", len(refs), err)
 	}
-	newest := corpus.Hits[0]
-	if text := one[string](w, `SELECT text FROM memories WHERE id = $1`, newest.ID); text != "fact number 2994" || !slices.Equal(newest.Counts, []int{1, 0, 1}) {
-		t.Fatalf("%q, %v", text, newest.Counts)
+	for i, ref := range refs {
+		if text := one[string](w, `SELECT text FROM memories WHERE id = $1`, ref.ID); text != fmt.Sprintf("fact number %d", 2994-10*i) {
+			t.Fatalf("place %d has %q", i, text)
+		}
 	}
-	stop := errors.New("stop")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(stop)
-	if _, err := w.db.Terms(ctx, w.caller.Workspace.ID, within, []string{"fact"}); !fault.Is(err, fault.UnavailableNow) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.db.Searched(ctx, w.caller.Workspace.ID, within); !fault.Is(err, fault.UnavailableNow) {
 		t.Fatalf("a cancelled search: %v", err)
 	}
 }

@@ -92,7 +92,7 @@ func TestSupersede(t *testing.T) {
 		later := w.mustClaim(w.accept("k2", say("u", "b")))
 		wantDone(t, "complete", w.complete(later, "said later"))
 		generation := 1
-		if err := w.retrier().Retry(t.Context(), w.caller, old, &generation, nil); err != nil {
+		if _, err := w.retrier().Retry(t.Context(), w.caller, old, &generation, nil); err != nil {
 			t.Fatal(err)
 		}
 		l := w.mustClaim(old)

@@ -84,7 +84,7 @@ func (db *DB) inTx(ctx context.Context, workspace uuid.UUID, open string, fn fun
 func (db *DB) once(ctx context.Context, workspace uuid.UUID, open string, fn func(ctx context.Context, tx *Tx) error) (err error) {
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("acquire connection: %w", classify(err))
+		return &stepError{"acquire connection", classify(err)}
 	}
 	tx := &Tx{db: db, conn: conn, gate: gateOf(workspace), open: open}
 	done := false
@@ -154,6 +154,9 @@ type stepError struct {
 
 func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
 func (e *stepError) Unwrap() error { return e.err }
+
+// Step names the step, for logs; it is ours alone.
+func (e *stepError) Step() string { return e.step }
 
 // failedAt tells whether err came from the step of that name.
 func failedAt(err error, name string) bool {
@@ -236,7 +239,7 @@ func (db *DB) alone(ctx context.Context, name, sql string, args pgx.NamedArgs, s
 	defer cancel()
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil { // nothing was sent
-		return fmt.Errorf("%s: %w", name, classify(err))
+		return &stepError{name, classify(err)}
 	}
 	defer conn.Release()
 	rows, err := conn.Query(ctx, sql, args)
@@ -250,7 +253,7 @@ func (db *DB) alone(ctx context.Context, name, sql string, args pgx.NamedArgs, s
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", name, outcome(err))
+	return &stepError{name, outcome(err)}
 }
 
 // outcome classifies the error of a statement that commits by itself.

@@ -117,6 +117,19 @@ func TestAccept(t *testing.T) {
 		}
 		wantBalance(t, w, 0, 0)
 	})
+	t.Run("ASuspendedWorkspaceStillGetsItsReceipts", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		first := w.accept("k", say("u", "a"))
+		w.caller.Workspace.Suspended = true
+		if again := w.accept("k", say("u", "a")); again != first {
+			t.Fatal("another receipt")
+		}
+		_, err := w.accepter(w.db).Accept(t.Context(), w.caller, key(t, "k2"), say("u", "a"))
+		if !fault.Is(err, fault.InsufficientPermission) || one[int64](w, `SELECT count(*) FROM idempotency_keys`) != 1 {
+			t.Fatalf("a new command: %v", err)
+		}
+	})
 	t.Run("OneLaneHasOneHeadInAcceptanceOrder", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, 100)
@@ -231,7 +244,7 @@ func TestCommitAnswerLost(t *testing.T) {
 		w.db = w.open(proxy.URL())
 		proxy.CutNextCommit(true)
 		generation := 1
-		if err := w.retrier().Retry(t.Context(), w.caller, id, &generation, nil); err != nil {
+		if _, err := w.retrier().Retry(t.Context(), w.caller, id, &generation, nil); err != nil {
 			t.Fatal(err)
 		}
 		wantBalance(t, w, 98, 2)
@@ -326,12 +339,16 @@ func TestWriteNow(t *testing.T) {
 		w := newWorld(t, 100)
 		writer := w.writer(offline.NewEmbedder())
 		together(10, func(int) {
-			if _, err := writer.Write(context.Background(), w.caller, nil, verbatim("u", "same", "same")); err != nil {
+			if _, err := writer.Write(context.Background(), w.caller, nil, verbatim("u", "same")); err != nil {
 				t.Errorf("write: %v", err)
 			}
 		})
 		if n := one[int64](w, `SELECT count(*) FROM memories`); n != 1 {
 			t.Fatalf("%d records of one text", n)
+		}
+		twins, err := writer.Write(t.Context(), w.caller, nil, verbatim("v", "twin", "twin"))
+		if err != nil || twins.Results[0].Change != memory.Added || twins.Results[1].Change != memory.Added {
+			t.Fatalf("two equal messages of one call: %+v, %v", twins, err)
 		}
 		third, err := writer.Write(t.Context(), w.caller, nil, verbatim("u", "SAME"))
 		if err != nil || third.Results[0].Change != memory.Added {

@@ -28,6 +28,8 @@ type MemoryStore interface {
 	// Memory answers a live record or a fault MEMORY_NOT_FOUND.
 	Memory(ctx context.Context, workspace, id uuid.UUID) (memory.Record, error)
 	Memories(ctx context.Context, workspace uuid.UUID, query MemoryQuery) (MemoryPage, error)
+	// History answers changes of a record, ended or not, or a fault MEMORY_NOT_FOUND.
+	History(ctx context.Context, workspace uuid.UUID, query HistoryQuery) (History, error)
 }
 
 // Memories reads records.
@@ -57,4 +59,14 @@ func (m *Memories) List(ctx context.Context, workspace uuid.UUID, query MemoryQu
 		return MemoryPage{}, fmt.Errorf("list memories: %w", err)
 	}
 	return page, nil
+}
+
+// History answers one page of what became of a record, oldest change first, a fault MEMORY_NOT_FOUND for an id that
+// the workspace never had.
+func (m *Memories) History(ctx context.Context, workspace uuid.UUID, query HistoryQuery) (History, error) {
+	history, err := m.store.History(ctx, workspace, query)
+	if err != nil {
+		return History{}, fmt.Errorf("read history: %w", err)
+	}
+	return history, nil
 }

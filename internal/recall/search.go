@@ -16,26 +16,31 @@ import (
 const (
 	// MaxSearchLimit is the most records that one search answers.
 	MaxSearchLimit = 100
-	// searchedRecords bounds the records that one search looks at: the newest of the scope. Beyond it a scope
-	// wants an index of its own.
+	// searchedRecords bounds the records that one search looks at: the newest that meet scope and filter. Beyond it a
+	// scope wants an index of its own (docs/adr/0006).
 	searchedRecords = 10_000
 	// searchedTerms bounds the terms of a question; a pasted page has more and finds the same.
 	searchedTerms = 64
 	// candidates is how many records each way of finding hands on: twice the largest page.
 	candidates = 2 * MaxSearchLimit
+	// spare is how many more records than needed are read again at once.
+	spare = 5
 	// embedBound is how long a search waits for a vector of its question before it does without.
 	embedBound = 5 * time.Second
 )
 
 // SearchQuery asks for the records of a scope that answer a question best. Limit is 1 to 100. Records that score
-// below MinScore, a number from 0 to 1, are left out. LatestOnly leaves out what later records superseded.
+// below MinScore, a number from 0 to 1, are left out, and those that don't meet Filter, before Limit is applied.
+// LatestOnly leaves out what later records superseded. Explain asks for the parts of each score.
 type SearchQuery struct {
 	Text       string
 	Scope      memory.Scope
+	Filter     *memory.Filter
 	Limit      int
 	MinScore   float64
 	Mode       SearchMode
 	LatestOnly bool
+	Explain    bool
 }
 
 // SearchMode chooses how records are found.
@@ -48,41 +53,39 @@ const (
 	Semantic SearchMode = "semantic"
 )
 
-// Searched is the part of a workspace that a search looks at: the newest Limit live records of the scope.
+// Searched is the part of a workspace that a search looks at: the newest Limit live records of the scope that meet
+// the filter.
 type Searched struct {
 	Scope      memory.Scope
+	Filter     *memory.Filter
 	LatestOnly bool
 	Limit      int
 }
 
-// Hit is a record that has at least one of the asked terms: how often it has each, and its length in words.
-type Hit struct {
-	ID     uuid.UUID
-	Counts []int
-	Length int
-}
-
-// Corpus is what the lexical projection says about the searched records: their number, their length together
-// and the hits, newest first.
-type Corpus struct {
-	Records int
-	Length  int64
-	Hits    []Hit
+// Ref is a record with one content: the start of its content key. What was projected from a Ref stays true of it.
+type Ref struct {
+	ID      uuid.UUID
+	Content uint64
 }
 
 // SearchStore reads projections, which only propose, and the canonical records, which decide.
 type SearchStore interface {
-	Terms(ctx context.Context, workspace uuid.UUID, within Searched, terms []string) (Corpus, error)
-	// Vectors hands each vector that model made of the searched records to each, newest first.
-	Vectors(ctx context.Context, workspace uuid.UUID, within Searched, model string, each func(id uuid.UUID, vector model.Vector)) error
-	// LiveRecords answers those of ids that are live and in the scope now, in any order.
+	// Searched answers the records to look at, newest first.
+	Searched(ctx context.Context, workspace uuid.UUID, within Searched) ([]Ref, error)
+	// Terms hands the terms that are current to each, of those of the workspace's live records ids that have some.
+	Terms(ctx context.Context, workspace uuid.UUID, ids []uuid.UUID, each func(ref Ref, terms memory.Terms)) error
+	// Vectors does the same with the vectors that model made.
+	Vectors(ctx context.Context, workspace uuid.UUID, ids []uuid.UUID, model string, each func(ref Ref, vector model.Vector)) error
+	// LiveRecords answers those of ids that are live, in the scope and meet the filter now, in any order.
 	LiveRecords(ctx context.Context, workspace uuid.UUID, within Searched, ids []uuid.UUID) ([]memory.Record, error)
 }
 
-// Searcher finds records by words and by meaning.
+// Searcher finds records by words and by meaning. It remembers projections that it has read, within a bound; which
+// records they are compared for is read anew by each search.
 type Searcher struct {
 	store    SearchStore
 	embedder model.Embedder
+	known    *projections
 }
 
 // NewSearcher returns a Searcher. The embedder must be the one that makes the records' vectors.
@@ -90,77 +93,137 @@ func NewSearcher(store SearchStore, embedder model.Embedder) (*Searcher, error) 
 	if store == nil || embedder == nil {
 		return nil, errors.New("searcher: store and embedder are required")
 	}
-	return &Searcher{store: store, embedder: embedder}, nil
+	return &Searcher{store: store, embedder: embedder, known: newProjections(projectionBytes)}, nil
 }
 
-// Search answers the best records, best first, with scores in (0,1]. What it answers was live and in the scope
-// when it was read from the canonical records at the end. Without an embedder hybrid search goes on by words
-// alone; semantic search is a fault UNAVAILABLE then.
+// Search answers the best records, best first, with scores in (0,1]. What it answers was live, in the scope and met
+// the filter when it was read from the canonical records at the end. Without an embedder hybrid search goes on by
+// words alone; semantic search is a fault UNAVAILABLE then.
 func (s *Searcher) Search(ctx context.Context, workspace uuid.UUID, query SearchQuery) ([]memory.Record, error) {
 	if query.Limit < 1 || query.Limit > MaxSearchLimit {
 		return nil, fault.At(fault.InvalidRequest, "/limit", "1 to 100")
 	}
-	within := Searched{Scope: query.Scope, LatestOnly: query.LatestOnly, Limit: searchedRecords}
-	var ranked []scored
-	var err error
+	within := Searched{Scope: query.Scope, Filter: query.Filter, LatestOnly: query.LatestOnly, Limit: searchedRecords}
+	found, err := s.find(ctx, workspace, within, query)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	records, err := s.reread(ctx, workspace, within, atLeast(found.ranked, query.MinScore), query.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	if query.Explain {
+		found.explain(records)
+	}
+	return records, nil
+}
+
+// found is what a search ranked, and the rankings it came from.
+type found struct {
+	ranked   []scored
+	words    []scored
+	meanings []scored
+}
+
+func (s *Searcher) find(ctx context.Context, workspace uuid.UUID, within Searched, query SearchQuery) (found, error) {
 	switch query.Mode {
 	case Lexical:
-		ranked, err = s.byWords(ctx, workspace, within, query.Text)
+		p, err := s.scan(ctx, workspace, within)
+		if err != nil {
+			return found{}, err
+		}
+		words, err := s.byWords(ctx, p, query.Text)
+		return found{ranked: words, words: words}, err
 	case Semantic:
-		ranked, err = s.byMeaning(ctx, workspace, within, query.Text)
+		question, err := s.embed(ctx, query.Text)
+		if err != nil {
+			return found{}, fault.Wrap(fault.UnavailableNow, err)
+		}
+		p, err := s.scan(ctx, workspace, within)
+		if err != nil {
+			return found{}, err
+		}
+		meanings, err := s.byMeaning(ctx, p, question)
+		return found{ranked: meanings, meanings: meanings}, err
 	case Hybrid, "":
-		ranked, err = s.byBoth(ctx, workspace, within, query.Text)
-	default:
-		return nil, fault.At(fault.InvalidRequest, "/mode", "hybrid, lexical or semantic")
+		return s.byBoth(ctx, workspace, within, query.Text)
 	}
+	return found{}, fault.At(fault.InvalidRequest, "/mode", "hybrid, lexical or semantic")
+}
+
+// scanned is the records to look at, newest first, with what is known of their projections.
+type scanned struct {
+	workspace uuid.UUID
+	refs      []Ref
+	entries   []projected
+}
+
+func (s *Searcher) scan(ctx context.Context, workspace uuid.UUID, within Searched) (scanned, error) {
+	refs, err := s.store.Searched(ctx, workspace, within)
 	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
+		return scanned{}, fmt.Errorf("scan: %w", err)
 	}
-	records, err := s.reread(ctx, workspace, within, atLeast(ranked, query.MinScore))
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	return records[:min(len(records), query.Limit)], nil
+	return scanned{workspace, refs, s.known.known(refs)}, nil
 }
 
 // byWords ranks by BM25 over the lexical projection.
-func (s *Searcher) byWords(ctx context.Context, workspace uuid.UUID, within Searched, text string) ([]scored, error) {
+func (s *Searcher) byWords(ctx context.Context, p scanned, text string) ([]scored, error) {
 	terms := memory.TermsOf(text).Terms
 	if len(terms) == 0 {
 		return nil, nil
 	}
 	terms = terms[:min(len(terms), searchedTerms)]
-	corpus, err := s.store.Terms(ctx, workspace, within, terms)
+	err := s.known.addTerms(p.refs, p.entries, func(ids []uuid.UUID, each func(Ref, memory.Terms)) error {
+		return s.store.Terms(ctx, p.workspace, ids, each)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("by words: %w", err)
 	}
-	return best(bm25(corpus, len(terms)), candidates), nil
+	return best(bm25(s.known.corpusOf(p.refs, p.entries, terms), len(terms)), candidates), nil
 }
 
-// byMeaning ranks by the cosine of the vectors.
-func (s *Searcher) byMeaning(ctx context.Context, workspace uuid.UUID, within Searched, text string) ([]scored, error) {
-	question, err := s.embed(ctx, text)
-	if err != nil {
-		return nil, fault.Wrap(fault.UnavailableNow, err)
+// byMeaning ranks by the cosine of the vectors, each of them: there is no index that could miss one.
+func (s *Searcher) byMeaning(ctx context.Context, p scanned, question model.Vector) ([]scored, error) {
+	if len(question) == 0 {
+		return nil, nil
 	}
-	return s.near(ctx, workspace, within, question)
+	err := s.known.addVectors(p.refs, p.entries, func(ids []uuid.UUID, each func(Ref, model.Vector)) error {
+		return s.store.Vectors(ctx, p.workspace, ids, s.embedder.Model(), each)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("by meaning: %w", err)
+	}
+	return best(near(p.refs, p.entries, question), candidates), nil
 }
 
 // byBoth fuses both rankings. The ways differ too much for their scores to be added, so their ranks are.
-func (s *Searcher) byBoth(ctx context.Context, workspace uuid.UUID, within Searched, text string) ([]scored, error) {
-	words, err := s.byWords(ctx, workspace, within, text)
+func (s *Searcher) byBoth(ctx context.Context, workspace uuid.UUID, within Searched, text string) (found, error) {
+	embedded := make(chan model.Vector, 1)
+	go func() { // meanwhile words are looked for; the call ends by itself at its bound
+		question, err := s.embed(ctx, text)
+		if err != nil { // a provider that fails must not take the search by words with it
+			close(embedded)
+			return
+		}
+		embedded <- question
+	}()
+	p, err := s.scan(ctx, workspace, within)
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
-	question, failed := s.embed(ctx, text)
-	if failed != nil { // a provider that fails must not take the search by words with it
-		return words, nil
-	}
-	meanings, err := s.near(ctx, workspace, within, question)
+	words, err := s.byWords(ctx, p, text)
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
-	return fuse(words, meanings), nil
+	question, answered := <-embedded
+	if !answered {
+		return found{ranked: words, words: words}, nil
+	}
+	meanings, err := s.byMeaning(ctx, p, question)
+	if err != nil {
+		return found{}, err
+	}
+	return found{ranked: fuse(words, meanings), words: words, meanings: meanings}, nil
 }
 
 // embed makes the question's vector, nil if the embedder refuses the text.
@@ -177,44 +240,31 @@ func (s *Searcher) embed(ctx context.Context, text string) (model.Vector, error)
 	return embedding.Vectors[0], nil
 }
 
-func (s *Searcher) near(ctx context.Context, workspace uuid.UUID, within Searched, question model.Vector) ([]scored, error) {
-	if len(question) == 0 {
-		return nil, nil
-	}
-	var found []scored
-	err := s.store.Vectors(ctx, workspace, within, s.embedder.Model(), func(id uuid.UUID, vector model.Vector) {
-		if score := cosine(question, vector); score > 0 {
-			found = append(found, scored{id, score})
+// reread asks the canonical records about what the projections propose, best first and as far as it takes to answer
+// limit of them, and keeps the order of the ranking.
+func (s *Searcher) reread(ctx context.Context, workspace uuid.UUID, within Searched, ranked []scored, limit int) ([]memory.Record, error) {
+	records := make([]memory.Record, 0, min(limit, len(ranked)))
+	for len(records) < limit && len(ranked) > 0 {
+		// Most of them are as they were a moment ago: the few more make a second look rare.
+		some := ranked[:min(len(ranked), limit-len(records)+spare)]
+		ranked = ranked[len(some):]
+		ids := make([]uuid.UUID, len(some))
+		for i, r := range some {
+			ids[i] = r.id
 		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("by meaning: %w", err)
-	}
-	return best(found, candidates), nil
-}
-
-// reread asks the canonical records about what the projections propose and keeps the order of the ranking.
-func (s *Searcher) reread(ctx context.Context, workspace uuid.UUID, within Searched, ranked []scored) ([]memory.Record, error) {
-	if len(ranked) == 0 {
-		return nil, nil
-	}
-	ids := make([]uuid.UUID, len(ranked))
-	for i, r := range ranked {
-		ids[i] = r.id
-	}
-	live, err := s.store.LiveRecords(ctx, workspace, within, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read found records: %w", err)
-	}
-	byID := make(map[uuid.UUID]memory.Record, len(live))
-	for _, record := range live {
-		byID[record.ID] = record
-	}
-	records := make([]memory.Record, 0, len(live))
-	for _, r := range ranked {
-		if record, ok := byID[r.id]; ok {
-			record.Score = r.score
-			records = append(records, record)
+		live, err := s.store.LiveRecords(ctx, workspace, within, ids)
+		if err != nil {
+			return nil, fmt.Errorf("read found records: %w", err)
+		}
+		byID := make(map[uuid.UUID]memory.Record, len(live))
+		for _, record := range live {
+			byID[record.ID] = record
+		}
+		for _, r := range some {
+			if record, ok := byID[r.id]; ok && len(records) < limit {
+				record.Score = r.score
+				records = append(records, record)
+			}
 		}
 	}
 	return records, nil

@@ -1,7 +1,9 @@
 package recall
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -87,7 +89,7 @@ func TestCosine(t *testing.T) {
 		{model.Vector{0, 0}, model.Vector{1, 0}, 0},
 		{nil, nil, 0},
 	} {
-		if got := cosine(c.a, c.b); math.Abs(got-c.want) > 1e-9 || got > 1 {
+		if got := cosine(pointOf(c.a), pointOf(c.b)); math.Abs(got-c.want) > 1e-9 || got > 1 {
 			t.Errorf("%v and %v: %v, want %v", c.a, c.b, got, c.want)
 		}
 	}
@@ -112,6 +114,22 @@ func TestFuse(t *testing.T) {
 		t.Parallel()
 		if got := fuse(nil, nil); len(got) != 0 {
 			t.Fatalf("%v", got)
+		}
+	})
+}
+
+func TestBest(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var all []scored
+		for i := range rapid.IntRange(0, 200).Draw(t, "records") {
+			all = append(all, scored{id(byte(i)), float64(rapid.IntRange(0, 5).Draw(t, "score"))})
+		}
+		n := rapid.IntRange(1, 20).Draw(t, "n")
+		want := slices.Clone(all)
+		slices.SortStableFunc(want, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+		if got := best(all, n); !slices.Equal(got, want[:min(n, len(want))]) {
+			t.Fatalf("the best %d are %v, want %v", n, got, want)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
@@ -94,6 +95,30 @@ func TestBooks(t *testing.T) {
 		require.Len(t, report.Findings, 1)
 		require.Equal(t, other.Workspace.ID, report.Findings[0].Workspace)
 		require.EqualValues(t, 1, one[int64](w, `SELECT count(*) FROM credit_checkpoints`), "the first one's is kept")
+	})
+
+	t.Run("FreshBooksHideNoOthers", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t)
+		w.once() // the first one's are fresh
+		var stale []uuid.UUID
+		for range 3 {
+			stale = append(stale, w.workspace().Workspace.ID)
+		}
+		w.exec(`DELETE FROM workspaces WHERE id = $1`, stale[2]) // only its account is left
+		found, err := w.db.Ledgers(t.Context(), uuid.Nil, time.Hour, 1)
+		require.NoError(t, err)
+		require.Equal(t, stale[:1], found)
+		found, err = w.db.Ledgers(t.Context(), stale[0], time.Hour, 5)
+		require.NoError(t, err)
+		require.Equal(t, stale[1:], found)
+		found, err = w.db.Ledgers(t.Context(), uuid.Nil, 0, 5)
+		require.NoError(t, err)
+		require.Equal(t, append([]uuid.UUID{w.main.Workspace.ID}, stale...), found)
+		w.advance(2 * time.Hour)
+		found, err = w.db.Ledgers(t.Context(), uuid.Nil, time.Hour, 1)
+		require.NoError(t, err)
+		require.Equal(t, w.main.Workspace.ID, found[0])
 	})
 
 	t.Run("CorrectBooksAreFoundCorrectUnderTraffic", func(t *testing.T) {

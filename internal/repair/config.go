@@ -38,22 +38,24 @@ type Config struct {
 	Rand func() float64
 }
 
+// MinKeyRetention is promised to callers: a key is known at least that long after its task ended (DESIGN, Retention).
+const MinKeyRetention = 30 * 24 * time.Hour
+
 // Bounds of the settings.
 const (
-	minEvery        = 10 * time.Millisecond // below it repair is the load
-	maxEvery        = time.Hour             // a lease of a dead worker waits that long when no worker polls
-	maxHintLimit    = 10_000                // the order of what JetStream hands out at a time
-	minRetention    = time.Second           // below it a failed event can't be read before its input is gone
-	maxRetention    = 10 * 365 * 24 * time.Hour
-	minKeyRetention = 30 * 24 * time.Hour // promised to callers: a key is known at least that long
-	maxBatch        = 1_000               // rows locked by one transaction
+	minEvery     = 10 * time.Millisecond // below it repair is the load
+	maxEvery     = time.Hour             // a lease of a dead worker waits that long when no worker polls
+	maxHintLimit = 10_000                // the order of what JetStream hands out at a time
+	minRetention = time.Second           // below it a failed event can't be read before its input is gone
+	maxRetention = 10 * 365 * 24 * time.Hour
+	maxBatch     = 1_000 // rows locked by one transaction
 )
 
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
 	return Config{
 		Every: 10 * time.Second, MaxAttempts: task.DefaultPolicy().MaxAttempts, HintAge: 30 * time.Second, HintLimit: 500,
-		FailedInputRetention: 7 * 24 * time.Hour, ArchiveAfter: 72 * time.Hour, KeyRetention: minKeyRetention,
+		FailedInputRetention: 7 * 24 * time.Hour, ArchiveAfter: 72 * time.Hour, KeyRetention: MinKeyRetention,
 		RetentionEvery: time.Minute, BooksEvery: time.Hour, Batch: 200, Log: zerolog.Nop(), Rand: randv2.Float64,
 	}
 }
@@ -101,8 +103,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("batch must be 1 to %d rows, not %d", maxBatch, c.Batch)
 	case c.FailedInputRetention < minRetention || c.ArchiveAfter < minRetention:
 		return fmt.Errorf("failed-input retention and the time to the archive must be at least %s", minRetention)
-	case c.KeyRetention < minKeyRetention || c.KeyRetention > maxRetention:
-		return fmt.Errorf("key retention must be %s to %s, not %s", minKeyRetention, maxRetention, c.KeyRetention)
+	case c.KeyRetention < MinKeyRetention || c.KeyRetention > maxRetention:
+		return fmt.Errorf("key retention must be %s to %s, not %s", MinKeyRetention, maxRetention, c.KeyRetention)
 	case c.KeyRetention < c.FailedInputRetention:
 		return fmt.Errorf("key retention %s must not be below failed-input retention %s: a retry would lose its key",
 			c.KeyRetention, c.FailedInputRetention)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-memory/holdfast/internal/repair"
@@ -100,16 +101,47 @@ func TestHints(t *testing.T) {
 	t.Run("AMillionDueTasksAreNotAMillionHints", func(t *testing.T) {
 		t.Parallel()
 		w := setup(t)
-		w.accepted(40)
-		w.advance(31 * time.Second)
-		r := w.repairer(func(_ *repair.Deps, c *repair.Config) { c.HintLimit = 10 })
+		w.exec(`INSERT INTO tasks (id, workspace_id, kind, status, stage, run_after, hint_at, lane, priority, command,
+		                           payload_format, accepted_at, updated_at)
+		        SELECT gen_random_uuid(), $1, 'memory_infer', 'pending', 'accepted', at, at, sha256('x'),
+		               'interactive', 'x', 1, at, at
+		          FROM generate_series(1, 600) n, (SELECT clock_timestamp() - interval '1 hour' AS at) c`, w.main.Workspace.ID)
 		for range 3 {
-			_, err := r.Once(t.Context())
+			_, hints, err := w.db.Rehint(t.Context(), repair.Rehint{MaxAttempts: 5, Age: 30 * time.Second, Limit: 300})
 			require.NoError(t, err)
-			require.LessOrEqual(t, len(w.post.taken()), 10)
+			require.LessOrEqual(t, len(hints), 300)
 		}
-		require.EqualValues(t, 10, one[int64](w, `SELECT count(*) FROM tasks WHERE hint_seq = 2`),
-			"the first ten have fresh hints: the rest of the queue waits for its turn")
+		require.EqualValues(t, 500, one[int64](w, `SELECT count(*) FROM tasks WHERE hint_seq = 2`),
+			"the first five hundred have fresh hints: the rest of the queue waits for its turn")
+	})
+
+	t.Run("ALostHintBehindFreshOnesIsFoundHoweverSmallTheLimit", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t)
+		ids := w.accepted(10)
+		w.advance(31 * time.Second)
+		w.exec(`UPDATE tasks SET hint_at = $1 WHERE id <> $2`, *w.clock.Load(), ids[9])
+		_, err := w.repairer(func(_ *repair.Deps, c *repair.Config) { c.HintLimit = 2 }).Once(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, ids[9:], w.post.taken())
+	})
+
+	t.Run("ADelayedRetryIsHintedOnceItIsDue", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t)
+		delayed, at := w.accept(w.main, "a"), w.accept(w.main, "b")
+		class := task.ProviderTimeout
+		for id, delay := range map[uuid.UUID]time.Duration{delayed: 20 * time.Second, at: 0} {
+			done := w.db.Later(t.Context(), []worker.Later{{
+				Lease: w.mustClaim(id), Class: class, Code: task.CodeOf(class), Delay: delay,
+			}})[0]
+			require.NoError(t, done.Err)
+		}
+		require.Zero(t, w.once()[repair.PassHints].Found, "it is not due")
+		w.advance(21 * time.Second)
+		require.Equal(t, 1, w.once()[repair.PassHints].Fixed)
+		require.Equal(t, []uuid.UUID{delayed}, w.post.taken(), "the other one was hinted when it was given up")
+		require.Zero(t, w.once()[repair.PassHints].Found, "it has its hint now")
 	})
 
 	t.Run("WhatWaitsInNATSCountsAgainstTheLimit", func(t *testing.T) {
@@ -167,19 +199,34 @@ func TestHints(t *testing.T) {
 	})
 }
 
-// topology counts calls and answers err.
+// topology counts calls and answers lost and err.
 type topology struct {
 	calls atomic.Int64
+	lost  bool
 	err   error
 }
 
-func (p *topology) EnsureTopology(context.Context) error {
+func (p *topology) EnsureTopology(context.Context) (bool, error) {
 	p.calls.Add(1)
-	return p.err
+	return p.lost, p.err
 }
 
 func TestTopology(t *testing.T) {
 	t.Parallel()
+
+	t.Run("HintsThatWereLostWithItAreMadeAnewInTheSameRound", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t)
+		id := w.accept(w.main, "a")
+		for _, p := range []*topology{{lost: true}, {lost: true, err: fmt.Errorf("no consumers yet")}} {
+			_, err := w.repairer(func(d *repair.Deps, _ *repair.Config) { d.Topology = p }).Once(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, []uuid.UUID{id}, w.post.taken(), "its last hint is fresh, but gone")
+		}
+		_, err := w.repairer(func(d *repair.Deps, _ *repair.Config) { d.Topology = &topology{} }).Once(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, w.post.taken())
+	})
 
 	t.Run("ItsFailureStopsNoOtherPass", func(t *testing.T) {
 		t.Parallel()
@@ -188,8 +235,12 @@ func TestTopology(t *testing.T) {
 		w.mustClaim(id)
 		w.advance(2 * time.Minute)
 		broken := &topology{err: fmt.Errorf("nats is away")}
-		report, err := w.repairer(func(d *repair.Deps, _ *repair.Config) { d.Topology = broken }).Once(t.Context())
-		require.ErrorIs(t, err, broken.err)
+		lines := &safeBuffer{}
+		report, err := w.repairer(func(d *repair.Deps, c *repair.Config) {
+			d.Topology, c.Log = broken, zerolog.New(lines)
+		}).Once(t.Context())
+		require.NoError(t, err, "NATS is disposable")
+		require.Contains(t, lines.String(), "nats is away")
 		require.EqualValues(t, 1, broken.calls.Load())
 		require.Equal(t, repair.Result{Pass: repair.PassTopology, Failed: 1}, byPass(report)[repair.PassTopology])
 		require.Equal(t, 1, byPass(report)[repair.PassLeases].Fixed)

@@ -72,6 +72,7 @@ func (r *Repairer) Kick() {
 // run spreads rounds over half the interval on either side of it, so that several repairers don't meet.
 func (r *Repairer) run(ctx context.Context) {
 	pause := time.Duration(r.cfg.Rand() * float64(r.cfg.Every) / 2)
+	failing := map[string]bool{}
 	for {
 		timer := time.NewTimer(pause)
 		kicked := false
@@ -86,11 +87,25 @@ func (r *Repairer) run(ctx context.Context) {
 			return
 		}
 		r.turn.Lock()
-		_, err := r.round(ctx, r.passes(kicked, false), false)
+		report, failed := r.round(ctx, r.passes(kicked, false), false)
 		r.turn.Unlock()
-		if err != nil && ctx.Err() == nil {
-			r.log.Warn().Err(err).Msg("a round of repair was not complete")
+		if ctx.Err() == nil {
+			r.tellFailures(report, failed, failing)
 		}
 		pause = r.cfg.Every/2 + time.Duration(r.cfg.Rand()*float64(r.cfg.Every))
+	}
+}
+
+// tellFailures logs when a pass begins to fail and when it works again, and notes it in failing.
+func (r *Repairer) tellFailures(report Report, failed map[string]error, failing map[string]bool) {
+	for _, res := range report.Results {
+		err := failed[res.Pass]
+		switch {
+		case err != nil && !failing[res.Pass]:
+			r.log.Warn().Err(err).Str("pass", res.Pass).Msg("repair pass failed")
+		case err == nil && failing[res.Pass]:
+			r.log.Info().Str("pass", res.Pass).Msg("repair pass works again")
+		}
+		failing[res.Pass] = err != nil
 	}
 }

@@ -40,9 +40,9 @@ type Leases interface {
 
 // Rehint asks for new hints of due tasks.
 type Rehint struct {
-	// MaxAttempts leaves out tasks that no claim may take.
+	// MaxAttempts leaves out tasks whose crashes are exhausted.
 	MaxAttempts int
-	// Age is how old the last hint must be; zero is any age.
+	// Age is how old the last hint must be; zero is any age. A delayed retry has had none and is hinted once it is due.
 	Age time.Duration
 	// Limit is the most hints that are made.
 	Limit int
@@ -80,12 +80,14 @@ type Books interface {
 	CheckRecent(ctx context.Context, window time.Duration, look int) ([]Finding, error)
 }
 
-// Topology creates the NATS stream and consumers that are missing.
+// Topology creates the NATS stream and consumers that are missing, and tells whether hints are lost: something was
+// missing, or the stream was made anew since the call before. That holds beside an error too.
 type Topology interface {
-	EnsureTopology(ctx context.Context) error
+	EnsureTopology(ctx context.Context) (lost bool, err error)
 }
 
-// Backlog tells how many hints of a priority class are stored and not yet worked on.
+// Backlog tells how many hints of a priority class wait for a worker. Those out for work don't count: they may be as
+// many as there are slots, and say nothing of hints that got lost.
 type Backlog interface {
 	Waiting(ctx context.Context, priority string) (uint64, error)
 }

@@ -76,7 +76,8 @@ func (w *world) workStep(random *rand.Rand, name string) error {
 		if err != nil {
 			return err
 		}
-		return refusedAtMost(retrier.Retry(ctx, w.main, id, &generation, nil))
+		_, err = retrier.Retry(ctx, w.main, id, &generation, nil)
+		return refusedAtMost(err)
 	}
 	who := claimant()
 	who.Worker, who.TTL, who.MaxAttempts = name, time.Duration(1+random.IntN(40))*time.Millisecond, 3

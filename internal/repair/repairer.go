@@ -77,7 +77,8 @@ type pass struct {
 	run   func(ctx context.Context, res *Result) error
 }
 
-// passes lists all passes. A kick drops the age of hints; a full round looks at all books, however fresh.
+// passes lists all passes. A kick drops the age of hints, and so does a topology that was made anew; a full round looks
+// at all books, however fresh.
 func (r *Repairer) passes(kicked, full bool) []pass {
 	age, fresh := r.cfg.HintAge, r.cfg.BooksEvery*9/10 // another process that checked within the hour did it for us
 	if kicked {
@@ -87,7 +88,13 @@ func (r *Repairer) passes(kicked, full bool) []pass {
 		fresh = 0
 	}
 	return []pass{
-		{PassTopology, 0, passBound, r.topology},
+		{PassTopology, 0, passBound, func(ctx context.Context, _ *Result) error {
+			lost, err := r.topology(ctx)
+			if lost {
+				age = 0
+			}
+			return err
+		}},
 		{PassLeases, 0, passBound, r.leases},
 		{PassExhausted, 0, passBound, r.exhausted},
 		{PassHints, 0, passBound, func(ctx context.Context, res *Result) error { return r.hints(ctx, res, age) }},
@@ -101,22 +108,36 @@ func (r *Repairer) passes(kicked, full bool) []pass {
 }
 
 // Once runs every pass once and reports what it found. A failing pass never stops the others: the report is complete
-// and the error joins theirs. It waits for a round that is under way. The end of ctx ends it early.
+// and the error joins theirs, but for the topology's: without NATS everything else is done all the same. It waits for a
+// round that is under way. The end of ctx ends it early.
 func (r *Repairer) Once(ctx context.Context) (Report, error) {
 	r.turn.Lock()
 	defer r.turn.Unlock()
 	r.ledger = uuid.Nil // all books, not those that a loop has left over
-	return r.round(ctx, r.passes(false, true), true)
+	report, failed := r.round(ctx, r.passes(false, true), true)
+	var errs []error
+	for _, res := range report.Results {
+		err := failed[res.Pass]
+		switch {
+		case err != nil && res.Pass == PassTopology:
+			r.log.Warn().Err(err).Str("pass", res.Pass).Msg("repair pass failed")
+		case err != nil:
+			errs = append(errs, fmt.Errorf("repair %s: %w", res.Pass, err))
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		errs = append(errs, fmt.Errorf("repair: %w", err))
+	}
+	return report, errors.Join(errs...)
 }
 
-// round runs the passes that are due, or with force all of them.
-func (r *Repairer) round(ctx context.Context, passes []pass, force bool) (Report, error) {
+// round runs the passes that are due, or with force all of them, and answers the errors of those that failed.
+func (r *Repairer) round(ctx context.Context, passes []pass, force bool) (Report, map[string]error) {
 	report := Report{Results: []Result{}}
 	r.found = nil
-	var failures []error
+	failed := map[string]error{}
 	for _, p := range passes {
-		if err := ctx.Err(); err != nil {
-			failures = append(failures, fmt.Errorf("repair: %w", err))
+		if ctx.Err() != nil {
 			break
 		}
 		began := time.Now()
@@ -127,7 +148,7 @@ func (r *Repairer) round(ctx context.Context, passes []pass, force bool) (Report
 		err := r.runPass(ctx, p, &res)
 		r.due[p.name] = began.Add(p.every)
 		if err != nil {
-			failures = append(failures, fmt.Errorf("repair %s: %w", p.name, err))
+			failed[p.name] = err
 			r.due[p.name] = began.Add(p.every / 4) // what failed or was cut short is tried again sooner
 			if res.Failed == 0 {
 				res.Failed = 1
@@ -137,7 +158,7 @@ func (r *Repairer) round(ctx context.Context, passes []pass, force bool) (Report
 		report.Results = append(report.Results, res)
 	}
 	report.Findings, report.Drift = r.found, len(r.found) > 0
-	return report, errors.Join(failures...)
+	return report, failed
 }
 
 // runPass runs one pass within its bound. A panic is that pass's error.
@@ -146,13 +167,14 @@ func (r *Repairer) runPass(ctx context.Context, p pass, res *Result) (err error)
 	defer cancel()
 	defer func() {
 		if caught := recover(); caught != nil {
-			err = fmt.Errorf("panic: %v", caught)
+			err = fmt.Errorf("panic of type %T", caught) // what it said may hold a caller's text
 		}
 	}()
 	return p.run(ctx, res)
 }
 
-// count adds to the totals and tells of a pass that found something.
+// count adds to the totals and tells of a pass that found something. The error of one that failed is told by whoever
+// asked for the round.
 func (r *Repairer) count(res Result, took time.Duration) {
 	r.totalsMu.Lock()
 	sum := r.totals[res.Pass]
@@ -161,7 +183,7 @@ func (r *Repairer) count(res Result, took time.Duration) {
 		Failed: sum.Failed + res.Failed,
 	}
 	r.totalsMu.Unlock()
-	if res.Found == 0 && res.Failed == 0 {
+	if res.Found == 0 {
 		return
 	}
 	level := zerolog.InfoLevel

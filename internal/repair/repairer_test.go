@@ -2,10 +2,14 @@ package repair_test
 
 import (
 	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-memory/holdfast/internal/repair"
@@ -87,7 +91,7 @@ func TestRepairer(t *testing.T) {
 		t.Parallel()
 		f := &idle{looks: make(chan time.Duration, 1)}
 		report, err := f.repairer(t, repair.Config{}).Once(t.Context())
-		require.ErrorContains(t, err, "repair leases: panic: a bug")
+		require.ErrorContains(t, err, "repair leases: panic of type string")
 		require.Len(t, report.Results, 8)
 		require.Equal(t, repair.Result{Pass: repair.PassLeases, Failed: 1}, byPass(report)[repair.PassLeases])
 		require.Equal(t, 30*time.Second, <-f.looks)
@@ -103,6 +107,30 @@ func TestRepairer(t *testing.T) {
 		require.Zero(t, <-f.looks, "the next one not for half an hour, but for the kick")
 		require.NoError(t, r.Stop(t.Context()))
 		require.NoError(t, r.Stop(t.Context()))
+	})
+
+	t.Run("TheLoopTellsWhenAPassBeginsToFailAndWhenItWorksAgain", func(t *testing.T) {
+		t.Parallel()
+		f := &idle{looks: make(chan time.Duration)}
+		lines, nats := &safeBuffer{}, &flaky{}
+		nats.broken.Store(true)
+		r, err := repair.New(repair.Deps{
+			Leases: f, Hints: f, Retention: f, Books: f, Topology: nats, Publisher: &post{}, Notifier: &post{},
+		}, repair.Config{Every: 10 * time.Millisecond, Log: zerolog.New(lines)})
+		require.NoError(t, err)
+		require.NoError(t, r.Start(t.Context()))
+		for range 5 {
+			<-f.looks
+		}
+		nats.broken.Store(false)
+		for range 3 {
+			<-f.looks
+		}
+		require.NoError(t, r.Stop(t.Context()))
+		require.Equal(t, 1, strings.Count(lines.String(), `"error":"nats is away","pass":"topology","message":"repair pass failed"`), lines)
+		require.Equal(t, 1, strings.Count(lines.String(), `"pass":"topology","message":"repair pass works again"`), lines)
+		require.Equal(t, 1, strings.Count(lines.String(), `"pass":"leases"`), "its panic goes on: %s", lines)
+		require.NotContains(t, lines.String(), "a bug", "what a panic says may be a caller's text")
 	})
 
 	t.Run("TheEndOfStartsContextDoesNotEndTheLoop", func(t *testing.T) {
@@ -159,6 +187,16 @@ func TestRepairer(t *testing.T) {
 		require.Equal(t, "pending/accepted", w.status(id))
 		require.EqualValues(t, 1, one[int64](w, `SELECT count(*) FROM credit_checkpoints`))
 	})
+}
+
+// flaky is a NATS that is away while broken is set.
+type flaky struct{ broken atomic.Bool }
+
+func (f *flaky) EnsureTopology(context.Context) (bool, error) {
+	if f.broken.Load() {
+		return false, errors.New("nats is away")
+	}
+	return false, nil
 }
 
 func TestConfig(t *testing.T) {

@@ -223,7 +223,8 @@ func (w *world) retry(id uuid.UUID) error {
 	retrier, err := write.NewRetrier(w.db, w.post, credit.DefaultPrices())
 	require.NoError(w.t, err)
 	k := key(w.t, fmt.Sprintf("retry-%d", w.n.Add(1)))
-	return retrier.Retry(w.t.Context(), w.main, id, nil, &k)
+	_, err = retrier.Retry(w.t.Context(), w.main, id, nil, &k)
+	return err
 }
 
 func (w *world) status(id uuid.UUID) string {

@@ -48,7 +48,8 @@ type Client struct {
 	done  *notices
 
 	topologyMu  sync.Mutex
-	topologyErr error // of the last look at stream and consumers; nil before the first
+	topologyErr error     // of the last look at stream and consumers; nil before the first
+	streamMade  time.Time // of the stream at the last look; zero before the first
 
 	reconnected chan struct{} // wakes Watch
 	counts      counters

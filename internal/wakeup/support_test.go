@@ -19,8 +19,16 @@ func setup(t *testing.T) (*localdev.NATS, *wakeup.Client) {
 	t.Helper()
 	n := testkit.NewNATS(t)
 	c := connect(t, n.URL())
-	require.NoError(t, c.EnsureTopology(bounded(t)))
+	ensure(t, c)
 	return n, c
+}
+
+// ensure makes the topology and answers whether anything was missing.
+func ensure(t *testing.T, c *wakeup.Client) bool {
+	t.Helper()
+	missing, err := c.EnsureTopology(bounded(t))
+	require.NoError(t, err)
+	return missing
 }
 
 func connect(t *testing.T, url string) *wakeup.Client {

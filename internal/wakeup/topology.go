@@ -18,14 +18,9 @@ const streamName = "WAKE"
 
 // EnsureTopology creates the stream and the consumers that are missing, with this client's AckWait and Replicas. What is
 // there is never changed, so that processes of two versions can run side by side. It takes at most a few seconds; two
-// processes may do it at once.
-func (c *Client) EnsureTopology(ctx context.Context) error {
-	_, err := c.ensure(ctx)
-	return err
-}
-
-// ensure tells whether anything was missing, also when another process or a request without an answer has created it.
-func (c *Client) ensure(ctx context.Context) (missing bool, err error) {
+// processes may do it at once. It tells whether hints are lost, also beside an error: something was missing, or another
+// process has made the stream anew since this client looked before.
+func (c *Client) EnsureTopology(ctx context.Context) (missing bool, err error) {
 	if !c.nc.IsConnected() {
 		return false, fmt.Errorf("ensure nats topology: %w", ErrDisconnected)
 	}
@@ -51,11 +46,15 @@ func (c *Client) ensure(ctx context.Context) (missing bool, err error) {
 }
 
 func (c *Client) ensureStream(ctx context.Context) (missing bool, err error) {
-	err = look(ctx, func(ctx context.Context) error {
-		_, err := c.js.Stream(ctx, streamName)
+	var stream jetstream.Stream
+	err = look(ctx, func(ctx context.Context) (err error) {
+		stream, err = c.js.Stream(ctx, streamName)
 		return err
 	})
-	if err == nil || !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if err == nil {
+		return c.renewed(stream.CachedInfo().Created), nil
+	}
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return false, err
 	}
 	var cfg jetstream.StreamConfig
@@ -65,11 +64,23 @@ func (c *Client) ensureStream(ctx context.Context) (missing bool, err error) {
 	cfg.Replicas = c.cfg.Replicas
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
-	_, err = c.js.CreateStream(ctx, cfg)
+	stream, err = c.js.CreateStream(ctx, cfg)
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was first, with other replicas
 		return true, nil
 	}
+	if err == nil {
+		c.renewed(stream.CachedInfo().Created)
+	}
 	return true, err
+}
+
+// renewed notes when the stream was made and tells whether that is another time than the one noted before.
+func (c *Client) renewed(made time.Time) bool {
+	c.topologyMu.Lock()
+	defer c.topologyMu.Unlock()
+	before := c.streamMade
+	c.streamMade = made
+	return !before.IsZero() && !before.Equal(made)
 }
 
 func (c *Client) ensureConsumer(ctx context.Context, name string, definition []byte) (missing bool, err error) {
@@ -111,14 +122,14 @@ func decodeStrictly(b []byte, to any) error {
 }
 
 // Watch looks at stream and consumers at once, after every reconnect and then at the given interval with some jitter,
-// until ctx ends. It creates what is missing and then calls onMissing, because the hints in it are gone: tasks that are
-// due have to be hinted again. onMissing may be nil; it is not called again before it has returned. Failures are logged
+// until ctx ends. It creates what is missing and then, as when another process did so, calls onMissing, because the hints
+// in it are gone: tasks that are due have to be hinted again. onMissing may be nil; it is not called again before it has returned. Failures are logged
 // when they begin and when they end, and are in Healthy meanwhile.
 func (c *Client) Watch(ctx context.Context, every time.Duration, onMissing func(context.Context)) {
 	every = max(every, 10*time.Millisecond) // a zero would keep a core and the server busy
 	failing, missing := false, false
 	for {
-		missed, err := c.ensure(ctx)
+		missed, err := c.EnsureTopology(ctx)
 		missing = missing || missed
 		switch {
 		case ctx.Err() != nil:
@@ -136,7 +147,7 @@ func (c *Client) Watch(ctx context.Context, every time.Duration, onMissing func(
 		}
 		if missing && err == nil {
 			missing = false
-			c.log.Warn().Msg("nats stream or consumers were missing and are created")
+			c.log.Warn().Msg("nats stream or consumers were missing and are made anew")
 			if onMissing != nil {
 				onMissing(ctx)
 			}
@@ -153,7 +164,7 @@ func (c *Client) Watch(ctx context.Context, every time.Duration, onMissing func(
 	}
 }
 
-// Waiting is how many hints the stream holds for a class, those out for work included. It is for reports.
+// Waiting is how many hints of a class wait for a worker; those out for work are not among them.
 func (c *Client) Waiting(ctx context.Context, class string) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -161,8 +172,7 @@ func (c *Client) Waiting(ctx context.Context, class string) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("look at nats consumer %s: %w", class, err)
 	}
-	info := consumer.CachedInfo()
-	return info.NumPending + uint64(max(info.NumAckPending, 0)), nil
+	return consumer.CachedInfo().NumPending, nil
 }
 
 // Purge removes every hint, as a drill: the tasks are then found by polling and by repair.

@@ -25,7 +25,7 @@ func TestTopology(t *testing.T) {
 		c, err := wakeup.Connect(bounded(t), wakeup.Config{URL: n.URL(), AckWait: 42 * time.Second, Log: zerolog.Nop()})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Stop(context.Background()) })
-		require.NoError(t, c.EnsureTopology(bounded(t)))
+		ensure(t, c)
 		js := testkit.JetStream(t, n)
 		stream, err := js.Stream(bounded(t), "WAKE")
 		require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestTopology(t *testing.T) {
 		other, err := wakeup.Connect(bounded(t), wakeup.Config{URL: n.URL(), AckWait: 5 * time.Second, Log: zerolog.Nop()})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = other.Stop(context.Background()) })
-		require.NoError(t, other.EnsureTopology(bounded(t)))
+		ensure(t, other)
 		after := consumerInfo(t, js, wakeup.Bulk)
 		require.Equal(t, before.Config, after.Config)
 		require.Equal(t, before.Created, after.Created)
@@ -75,12 +75,28 @@ func TestTopology(t *testing.T) {
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = c.Stop(context.Background()) })
 			wg.Go(func() {
-				if err := c.EnsureTopology(context.Background()); err != nil {
+				if _, err := c.EnsureTopology(context.Background()); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Wait()
+	})
+
+	t.Run("TellsWhenItWasMadeAnewByWhomever", func(t *testing.T) {
+		t.Parallel()
+		n := testkit.NewNATS(t)
+		c, other := connect(t, n.URL()), connect(t, n.URL())
+		require.True(t, ensure(t, c), "there was nothing")
+		require.False(t, ensure(t, c))
+		require.False(t, ensure(t, other), "it has never seen another one")
+		js := testkit.JetStream(t, n)
+		require.NoError(t, js.DeleteStream(bounded(t), "WAKE"))
+		require.True(t, ensure(t, other))
+		require.True(t, ensure(t, c), "the other one has made it anew")
+		require.False(t, ensure(t, c))
+		require.NoError(t, js.DeleteConsumer(bounded(t), "WAKE", wakeup.Bulk))
+		require.True(t, ensure(t, c))
 	})
 
 	t.Run("PurgeRemovesHints", func(t *testing.T) {

@@ -22,13 +22,16 @@ type Config struct {
 	LeaseTTL time.Duration
 	// ModelTimeout bounds one provider call. It may exceed LeaseTTL: heartbeats carry the lease through a call.
 	ModelTimeout time.Duration
+	// InputChars is how much of a conversation one call of the extractor reads, in characters; a longer conversation
+	// takes several calls.
+	InputChars int
 	// Slots is how many tasks run at a time.
 	Slots int
 	// Poll is the mean time between two looks at the database; 0 leaves it to the hints alone.
 	Poll time.Duration
 	// Policy decides what follows a failure.
 	Policy task.Policy
-	// Kinds are the kinds of task that are claimed.
+	// Kinds are the kinds of task that are claimed, beside those that have a job of their own.
 	Kinds []task.Kind
 	// Log gets one line for the end of each claim, and what no caller can be told.
 	Log zerolog.Logger
@@ -42,6 +45,8 @@ const (
 	maxLeaseTTL     = time.Hour             // a task of a dead worker waits that long
 	minModelTimeout = 10 * time.Millisecond // below it no provider answers
 	maxModelTimeout = time.Hour             // nothing else ends a call that hangs
+	minInputChars   = 4_000                 // below it a window is hardly more than its overlap and a few sentences
+	maxInputChars   = 250_000               // no body is longer
 	maxSlots        = 1024                  // each holds a payload of up to 250 kB and a connection now and then
 	minPoll         = 10 * time.Millisecond // below it the poll is the load
 	maxPoll         = time.Hour             // the poll is what finds work when NATS is off
@@ -50,8 +55,9 @@ const (
 // DefaultConfig returns the defaults, the poll among them.
 func DefaultConfig() Config {
 	return Config{
-		LeaseTTL: 60 * time.Second, ModelTimeout: 60 * time.Second, Slots: 8, Poll: 5 * time.Second,
-		Policy: task.DefaultPolicy(), Kinds: []task.Kind{task.Infer, task.Add}, Log: zerolog.Nop(), Rand: randv2.Float64,
+		LeaseTTL: 60 * time.Second, ModelTimeout: 60 * time.Second, InputChars: 24_000, Slots: 16, Poll: 5 * time.Second,
+		Policy: task.DefaultPolicy(), Kinds: []task.Kind{task.Infer, task.Add, task.Update, task.Item}, Log: zerolog.Nop(),
+		Rand: randv2.Float64,
 	}
 }
 
@@ -63,6 +69,9 @@ func (c Config) checked(hints bool) (Config, error) {
 	}
 	if c.ModelTimeout == 0 {
 		c.ModelTimeout = defaults.ModelTimeout
+	}
+	if c.InputChars == 0 {
+		c.InputChars = defaults.InputChars
 	}
 	if c.Slots == 0 {
 		c.Slots = defaults.Slots
@@ -95,6 +104,8 @@ func (c Config) validate(hints bool) error {
 		return fmt.Errorf("lease TTL must be %s to %s, not %s", minLeaseTTL, maxLeaseTTL, c.LeaseTTL)
 	case c.ModelTimeout < minModelTimeout || c.ModelTimeout > maxModelTimeout:
 		return fmt.Errorf("model timeout must be %s to %s, not %s", minModelTimeout, maxModelTimeout, c.ModelTimeout)
+	case c.InputChars < minInputChars || c.InputChars > maxInputChars:
+		return fmt.Errorf("input characters must be %d to %d, not %d", minInputChars, maxInputChars, c.InputChars)
 	case c.Slots < 1 || c.Slots > maxSlots:
 		return fmt.Errorf("slots must be 1 to %d, not %d", maxSlots, c.Slots)
 	case c.Poll != 0 && (c.Poll < minPoll || c.Poll > maxPoll):

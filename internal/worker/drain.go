@@ -18,6 +18,7 @@ const (
 // The first poll comes at a random time, so that workers that start together do not poll together.
 func (w *Worker) drain(ctx context.Context) {
 	who := newSeat(0, false)
+	stuck := false // the last look at expired leases failed
 	next := time.Now().Add(time.Duration(w.cfg.Rand() * float64(w.cfg.Poll)))
 	more := false
 	for {
@@ -26,7 +27,7 @@ func (w *Worker) drain(ctx context.Context) {
 				return
 			}
 			next = time.Now().Add(w.nextPoll())
-			w.rescue(ctx)
+			stuck = w.rescue(ctx, stuck)
 			more = true // look at least once
 		}
 		until, cancel := context.WithDeadline(ctx, next)
@@ -87,14 +88,16 @@ func (w *Worker) round(ctx context.Context, n int) bool {
 	return more && leased.Load() > 0
 }
 
-// rescue moves expired leases on and wakes whoever waits for them.
-func (w *Worker) rescue(ctx context.Context) {
+// rescue moves expired leases on, wakes whoever waits for them, and tells whether something went wrong; that is
+// logged when it begins. It never slows intake down: the error may be that of one row, which says nothing of the
+// database.
+func (w *Worker) rescue(ctx context.Context, stuck bool) bool {
 	limited, cancel := context.WithTimeout(ctx, scanBound)
 	rescued, err := w.deps.Claims.Rescue(limited, w.cfg.Policy.MaxAttempts, rescueLimit)
 	cancel()
 	if err != nil && ctx.Err() == nil {
 		w.deps.Observer.Troubled(RescueFailed)
-		if w.calm.fail(w.cfg.Rand()) == 1 {
+		if !stuck {
 			w.log.Warn().Err(err).Msg("expired leases cannot be moved on")
 		}
 	}
@@ -108,4 +111,5 @@ func (w *Worker) rescue(ctx context.Context) {
 			w.deps.Publisher.Publish(ctx, hint)
 		}
 	}
+	return err != nil
 }

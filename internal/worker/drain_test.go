@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 	"time"
@@ -90,6 +91,26 @@ func TestDrain(t *testing.T) {
 				t.Errorf("looked at %v", r.since(r.dues))
 			}
 			r.end()
+		})
+	})
+
+	t.Run("RowThatCannotBeMovedOnStopsNothing", func(t *testing.T) {
+		t.Parallel()
+		bubble(t, func(t *testing.T, r *rig) {
+			r.cfg.Poll, r.deps.Wakeups = 10*time.Second, nil
+			r.rescue = func() error { return errDatabase }
+			r.begin()
+			for range 5 {
+				r.due = append(r.due, r.add(nil))
+				r.elapse(10 * time.Second)
+			}
+			if len(r.commits) != 5 || r.rescues != 5 {
+				t.Errorf("%d of 5 tasks ran beside %d rescues that failed", len(r.commits), r.rescues)
+			}
+			r.end()
+			if n := bytes.Count(r.logs.bytes(), []byte("expired leases cannot be moved on")); n != 1 {
+				t.Errorf("logged %d times", n)
+			}
 		})
 	})
 

@@ -32,10 +32,13 @@ func (r *run) conclude(ctx context.Context, done Done, err error) ending {
 	back, givenBack := errors.AsType[*giveBack](err)
 	f, failed := errors.AsType[*failure](err)
 	switch {
+	case err == nil && done.Cancelled:
+		erased := &failure{Failure: task.Failure{Class: task.Cancelled, Code: task.CodeCancelled}, origin: task.Cancelled}
+		return ending{how: Failed, to: task.State{Status: task.Failed, Stage: task.Accepted}.String(), failure: erased, done: done}
 	case err == nil:
 		return ending{how: Succeeded, to: task.State{Status: task.Succeeded, Stage: task.Projected}.String(), done: done}
 	case errors.Is(err, fault.ErrLeaseLost):
-		return ending{how: Lost, done: done, err: err}
+		return ending{how: lost(done), done: done, err: err}
 	case errors.Is(err, errAbandoned):
 		return ending{how: Abandoned, err: err}
 	case givenBack:
@@ -75,7 +78,7 @@ func (r *run) close(end ending, to task.State, done Done) ending {
 	case done.Err == nil:
 		return end
 	case errors.Is(done.Err, fault.ErrLeaseLost):
-		end.how, end.to = Lost, ""
+		end.how, end.to = lost(done), ""
 	case errors.Is(done.Err, errAbandoned):
 		end.how, end.to = Abandoned, ""
 	default:
@@ -83,6 +86,14 @@ func (r *run) close(end ending, to task.State, done Done) ending {
 	}
 	end.err = errors.Join(end.err, done.Err)
 	return end
+}
+
+// lost names the end of a claim whose lease is lost.
+func lost(done Done) End {
+	if done.Ended {
+		return Unseen
+	}
+	return Lost
 }
 
 // blame lets all workers know of a provider's trouble: a pause at once for what the provider itself asked for,

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -36,30 +35,32 @@ func (r *run) infer(ctx context.Context) (Done, error) {
 	return r.project(ctx)
 }
 
-// extract reads the command, asks the model once and freezes its answer as a plan.
+// extract reads the command, asks the model about it and freezes its answer as a plan.
 func (r *run) extract(ctx context.Context) (memory.Plan, error) {
-	add, err := command.Decode(r.lease.Format, r.lease.Payload)
-	if err != nil || r.lease.Kind != task.Infer {
+	add, err := commandOf(r.lease)
+	if err != nil {
 		return memory.Plan{}, unreadable()
 	}
-	extractor := r.w.deps.Extractor
-	var answer model.Extraction
+	request := requestOf(add, r.lease)
+	known, err := r.known(ctx, request.Messages)
+	if err != nil {
+		return memory.Plan{}, err
+	}
+	request.Known = numbered(known)
 	failpoint.Hit("worker.before_inference")
-	err = r.call(ctx, extractor.Provider(), extractor.Local(), func(ctx context.Context) (model.Usage, error) {
-		var err error
-		answer, err = extractor.Extract(ctx, requestOf(add, r.lease.AcceptedAt))
-		return answer.Usage, err
-	})
+	facts, err := r.read(ctx, request)
 	if err != nil {
 		return memory.Plan{}, err
 	}
 	failpoint.Hit("worker.after_inference")
-	return planOf(answer.Facts, add)
+	plan, err := planOf(facts, add, known)
+	return stored(plan, r.lease), err
 }
 
-func requestOf(add command.Add, said time.Time) model.Request {
+func requestOf(add command.Add, lease Lease) model.Request {
 	request := model.Request{
-		Messages: make([]model.Message, len(add.Messages)), Instructions: add.Instructions, Said: said, EventDate: add.EventDate,
+		Prompt:   model.ReadPolicy(lease.Policy).Prompt,
+		Messages: make([]model.Message, len(add.Messages)), Instructions: add.Instructions, Said: lease.AcceptedAt, EventDate: add.EventDate,
 	}
 	for i, m := range add.Messages {
 		request.Messages[i] = model.Message{Role: m.Role, Name: m.Name, Content: m.Content}
@@ -68,7 +69,7 @@ func requestOf(add command.Add, said time.Time) model.Request {
 }
 
 // planOf gives each fact its record. The ids are final. A fact without a date of its own has the command's.
-func planOf(facts []model.Fact, add command.Add) (memory.Plan, error) {
+func planOf(facts []model.Fact, add command.Add, known []KnownRecord) (memory.Plan, error) {
 	plan := memory.Plan{Records: make([]memory.Planned, 0, len(facts))}
 	for _, f := range facts {
 		id, err := uuid.NewV7()
@@ -80,7 +81,8 @@ func planOf(facts []model.Fact, add command.Add) (memory.Plan, error) {
 			date = add.EventDate
 		}
 		plan.Records = append(plan.Records, memory.Planned{
-			ID: id, Text: f.Text, Type: f.Type, EventDate: date, Metadata: add.Metadata,
+			ID: id, Text: f.Text, Type: f.Type, EventDate: date, ExpiresAt: add.ExpiresAt, Metadata: add.Metadata,
+			Supersedes: target(known, f),
 		})
 	}
 	return plan, nil

@@ -23,8 +23,6 @@ const (
 	// claimBound bounds one try of a claim: a primary-key update that takes longer meets a sick database. A short
 	// lease shortens it, so that a claim never returns a lease that is nearly over.
 	claimBound = 10 * time.Second
-	// claimTries is how often a claim whose COMMIT is unknown is asked for again with its token.
-	claimTries = 3
 	// nakDelay is after how long a hint whose claim failed comes again: the database is down, not the task late.
 	nakDelay = time.Second
 	// shortBreath and longBreath bound the pause after failures of the same source in a row.
@@ -137,7 +135,9 @@ func (w *Worker) serve(ctx context.Context, id uuid.UUID, msg Wakeup, claimed fu
 }
 
 // claim asks for one lease and tells when the request was sent, which is where the lease's time begins on this
-// process's clock. It isn't cut short by Stop: a lease that was given must be known to be given back.
+// process's clock. It isn't cut short by Stop: a lease that was given must be known to be given back. A claim whose
+// COMMIT may have happened is asked for again with its token for half of the lease's time, whatever other errors come in
+// between: a database that restarts must not leave a lease without a holder.
 func (w *Worker) claim(ctx context.Context, id uuid.UUID, skipLocked bool) (*Lease, time.Time, error) {
 	token, err := uuid.NewRandom()
 	if err != nil {
@@ -145,9 +145,12 @@ func (w *Worker) claim(ctx context.Context, id uuid.UUID, skipLocked bool) (*Lea
 	}
 	sent := time.Now()
 	ask := []ClaimAsk{{TaskID: id, Token: token}}
-	for try := 1; ; try++ {
-		limited, cancel := context.WithTimeout(ctx, min(claimBound, w.cfg.LeaseTTL/3))
-		answer := w.deps.Claims.Claim(limited, w.who, ask, skipLocked)
+	last := sent.Add(w.cfg.LeaseTTL / 2)
+	open := false
+	for try := 0; ; try++ {
+		limited, cancel := context.WithTimeout(ctx, min(claimBound, w.cfg.LeaseTTL/3, time.Until(last)))
+		// A row that is locked may be locked by the lost claim itself: what is open waits for it.
+		answer := w.deps.Claims.Claim(limited, w.who, ask, skipLocked && !open)
 		cancel()
 		if len(answer) != 1 {
 			return nil, sent, fmt.Errorf("claim: %d answers to one ask", len(answer))
@@ -156,7 +159,9 @@ func (w *Worker) claim(ctx context.Context, id uuid.UUID, skipLocked bool) (*Lea
 		if err == nil {
 			return answer[0].Lease, sent, nil
 		}
-		if !errors.Is(err, fault.ErrCommitUnknown) || try == claimTries || !pause(ctx, shortBreath) {
+		open = open || errors.Is(err, fault.ErrCommitUnknown)
+		rest := backoff(try, shortBreath, w.cfg.Rand())
+		if !open || time.Now().Add(rest).After(last) || !pause(ctx, rest) {
 			return nil, sent, fmt.Errorf("claim: %w", err)
 		}
 	}
@@ -196,8 +201,7 @@ type breather struct {
 func (b *breather) fail(random float64) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	length := min(shortBreath<<min(b.n, 10), longBreath) // ten doublings exceed the bound
-	b.until = time.Now().Add(length/2 + time.Duration(random*float64(length/2)))
+	b.until = time.Now().Add(backoff(b.n, shortBreath, random))
 	b.n++
 	return b.n
 }
@@ -215,6 +219,13 @@ func (b *breather) left() time.Duration {
 		return 0
 	}
 	return time.Until(b.until)
+}
+
+// backoff is the pause after so many failures before the last one: first, doubled with each up to longBreath, with
+// jitter over its second half.
+func backoff(n int, first time.Duration, random float64) time.Duration {
+	length := min(first<<min(n, 10), longBreath) // ten doublings exceed the bound
+	return length/2 + time.Duration(random*float64(length/2))
 }
 
 // pause waits for d and answers false when ctx ended first.

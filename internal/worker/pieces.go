@@ -2,8 +2,12 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/failpoint"
 	"github.com/holdfast-memory/holdfast/internal/model"
 	"github.com/holdfast-memory/holdfast/internal/task"
@@ -41,6 +45,9 @@ func (r *run) piece(ctx context.Context, job Job) (Done, error) {
 		chunk, err = job.Next(ctx, r.lease)
 		return Done{Err: err}
 	})
+	if errors.Is(read.Err, command.ErrUnreadable) {
+		return Done{}, unreadable()
+	}
 	if read.Err != nil {
 		return read, fmt.Errorf("read piece: %w", read.Err)
 	}
@@ -59,4 +66,11 @@ func (r *run) piece(ctx context.Context, job Job) (Done, error) {
 	}
 	failpoint.Hit("worker.after_piece")
 	return done, nil
+}
+
+// kindsOf returns what the worker claims: the kinds of its configuration, and those that it has a job for.
+func kindsOf(cfg Config, deps Deps) []task.Kind {
+	kinds := slices.AppendSeq(slices.Clone(cfg.Kinds), maps.Keys(deps.Jobs))
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
 }

@@ -22,10 +22,13 @@ const (
 	soloDelay = 5 * time.Second
 	// stepBound bounds one try of a fenced step. A statement that takes longer waits for something that is stuck.
 	stepBound = 15 * time.Second
-	// stepTries is how often a step is tried while its lease lasts: with the pauses between them they outlive a
-	// restart of the database, and not a lease.
+	// stepTries is how often a step that the database refuses is tried, and how often one whose outcome is open is
+	// asked about without the lease.
 	stepTries = 5
-	// stepPause is the first pause between two tries; it doubles.
+	// stepPatience is how long a step is tried while the lease is held and the database cannot take it: heartbeats that
+	// get through all the while mean that something else is stuck.
+	stepPatience = 5 * time.Minute
+	// stepPause is the first pause between two tries; it doubles up to longBreath.
 	stepPause = 250 * time.Millisecond
 )
 
@@ -38,9 +41,10 @@ const (
 	Failed    End = "failed"
 	Retried   End = "retry"
 	GivenBack End = "given_back"
-	Lost      End = "lease_lost" // somebody else has the task, or may have it soon
-	Unsaved   End = "unsaved"    // the end could not be written; the lease expires
-	Abandoned End = "abandoned"  // the time to stop was over
+	Lost      End = "lease_lost"   // somebody else has the task, or may have it soon
+	Unseen    End = "ended_unseen" // the task has ended: by our COMMIT whose answer was lost, or by somebody else
+	Unsaved   End = "unsaved"      // the end could not be written; the lease expires
+	Abandoned End = "abandoned"    // the time to stop was over
 )
 
 // run is one claim of a task.
@@ -139,6 +143,9 @@ func (r *run) enter(ctx context.Context) (leave func(), err error) {
 func (r *run) untilStop(ctx context.Context) (context.Context, func()) {
 	calls, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(r.w.calls, func() { cancel(errStopping) })
+	if r.w.calls.Err() != nil {
+		cancel(errStopping) // AfterFunc does it in a moment, which is long enough for a call to begin
+	}
 	return calls, func() {
 		stop()
 		cancel(nil)
@@ -170,34 +177,44 @@ func (r *run) guarded(f func() error) (err error) {
 	return f()
 }
 
-// step runs one fenced step, and again while the database fails or leaves its outcome open: the store answers
-// whether the step was done before. It isn't begun without the lease; an open outcome is resolved without it
-// too, because the fence decides. Under way it ends by the fence and its own bound, not with the lease: a
-// heartbeat that meets the end of the task must not cut off the answer that says so.
+// step runs one fenced step, and again while the database cannot be reached or leaves the outcome open: what was
+// extracted and paid for is given up with the lease, not before. The store answers whether the step was done before.
+// It isn't begun without the lease. Once a COMMIT may have happened, only an answer of the store settles it, whatever
+// other errors come in between; it is asked for without the lease too, because the fence decides. Under way a step ends
+// by the fence and its own bound, not with the lease: a heartbeat that meets the end of the task must not cut off the
+// answer that says so.
 func (r *run) step(ctx context.Context, do func(context.Context) Done) Done {
-	var done Done
-	for try := range stepTries {
-		if try > 0 {
-			r.w.deps.Observer.Troubled(StepRepeated)
-			wait := stepPause << (try - 1)
-			waiting, cancel := r.detached(ctx)
-			rested := pause(waiting, wait/2+time.Duration(r.w.cfg.Rand()*float64(wait)))
-			cancel()
-			if !rested {
-				return Done{Err: errAbandoned}
+	began := time.Now()
+	open := false // a COMMIT may have happened
+	refused, blind := 0, 0
+	for try := 0; ; try++ {
+		if err := r.keeper.held(ctx); err != nil {
+			if blind++; !open || blind > stepTries || r.w.work.Err() != nil {
+				return Done{Err: err}
 			}
 		}
-		if err := r.keeper.held(ctx); err != nil && (r.w.work.Err() != nil || !errors.Is(done.Err, fault.ErrCommitUnknown)) {
-			return Done{Err: err}
-		}
 		detached, cancel := r.detached(ctx)
-		done = do(detached)
+		done := do(detached)
 		cancel()
-		if done.Err == nil || errors.Is(done.Err, fault.ErrLeaseLost) {
+		switch {
+		case done.Err == nil || errors.Is(done.Err, fault.ErrLeaseLost):
+			return done
+		case errors.Is(done.Err, fault.ErrCommitUnknown):
+			open = true
+		case !fault.Is(done.Err, fault.UnavailableNow):
+			refused++
+		}
+		if refused == stepTries && !open || time.Since(began) > stepPatience {
 			return done
 		}
+		r.w.deps.Observer.Troubled(StepRepeated)
+		waiting, cancel := r.detached(ctx)
+		rested := pause(waiting, backoff(try, stepPause, r.w.cfg.Rand()))
+		cancel()
+		if !rested {
+			return Done{Err: errAbandoned}
+		}
 	}
-	return done
 }
 
 // detached returns a context that outlives the lease, bounded, and ends when the worker's time to stop is over.
@@ -216,10 +233,8 @@ func (r *run) announce(ctx context.Context, done Done) {
 	if done.Ended {
 		r.w.deps.Notifier.Notify(ctx, r.lease.WorkspaceID, r.lease.TaskID)
 	}
-	for _, hint := range []*task.Hint{done.Head, done.Hint} {
-		if hint != nil {
-			r.w.deps.Publisher.Publish(ctx, *hint)
-		}
+	for _, hint := range done.wakeups() {
+		r.w.deps.Publisher.Publish(ctx, hint)
 	}
 }
 
@@ -244,7 +259,7 @@ func (e ending) class() task.Class {
 // report writes the one line of a claim. It holds no text of a caller or a provider.
 func (r *run) report(end ending, from task.State, took time.Duration) {
 	level := zerolog.InfoLevel
-	if end.how != Succeeded && end.how != GivenBack {
+	if end.how != Succeeded && end.how != GivenBack && end.how != Unseen {
 		level = zerolog.WarnLevel
 	}
 	line := r.log.WithLevel(level).Str("from", from.String()).Str("to", end.to).Str("end", string(end.how)).Dur("took", took)

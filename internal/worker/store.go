@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -120,14 +121,28 @@ type Later struct {
 }
 
 // Done is what a step did. Err is nil, fault.ErrLeaseLost (nothing was written), fault.ErrCommitUnknown (repeat
-// the step) or a database error (the transaction didn't happen). Ended tells that the task has ended; Head is
-// the lane's new head to be hinted; Hint is the task's own next wakeup.
+// the step) or a database error (the transaction didn't happen). Ended tells that the task has ended, Cancelled that
+// it did so without success: an erase covers it. Head is the lane's new head to be hinted, Heads are those of several
+// lanes; Hint is the task's own next wakeup.
 type Done struct {
-	Ended  bool
-	Cursor int64 // after a chunk: where the next one begins
-	Head   *task.Hint
-	Hint   *task.Hint
-	Err    error
+	Ended     bool
+	Cancelled bool
+	Cursor    int64 // after a chunk: where the next one begins
+	Head      *task.Hint
+	Heads     []task.Hint
+	Hint      *task.Hint
+	Err       error
+}
+
+// wakeups lists every hint that the step asks for.
+func (d Done) wakeups() []task.Hint {
+	hints := slices.Clone(d.Heads)
+	for _, hint := range []*task.Hint{d.Head, d.Hint} {
+		if hint != nil {
+			hints = append(hints, *hint)
+		}
+	}
+	return hints
 }
 
 // Chunk is one piece of a task that works in pieces: the texts that must be embedded before it is applied, and
@@ -160,7 +175,7 @@ type Known interface {
 	Known(ctx context.Context, lease Lease, terms []string, limit int) ([]KnownRecord, error)
 }
 
-// Beat is the answer to a heartbeat: until when, by the database's clock, the task's provider is paused (zero
+// Beat is the answer to a heartbeat: how long, by the database's clock, the task's provider is still paused (zero
 // when it isn't).
 type Beat struct {
 	PausedFor time.Duration

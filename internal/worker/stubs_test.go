@@ -95,18 +95,25 @@ func (m *message) InProgress() error {
 	return nil
 }
 
-type extractor struct{ rig *rig }
+type extractor struct {
+	rig   *rig
+	local bool
+}
 
-func (e *extractor) Extract(ctx context.Context, _ model.Request) (model.Extraction, error) {
+func (e *extractor) Extract(ctx context.Context, request model.Request) (model.Extraction, error) {
 	e.rig.mu.Lock()
 	e.rig.extractions++
+	e.rig.requests = append(e.rig.requests, request)
 	e.rig.note("extract")
-	f := e.rig.extract
+	f, reply := e.rig.extract, e.rig.reply
 	e.rig.mu.Unlock()
+	if reply != nil {
+		return reply(request)
+	}
 	return f(ctx)
 }
 func (e *extractor) Provider() string            { return "ex" }
-func (e *extractor) Local() bool                 { return false }
+func (e *extractor) Local() bool                 { return e.local }
 func (e *extractor) Check(context.Context) error { return nil }
 
 type embedder struct {

@@ -3,6 +3,7 @@ package worker
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -45,19 +46,25 @@ type rig struct {
 	fails       []Fail
 	laters      []Later
 	rescued     []Rescued
+	rescues     int
 	live        []LiveRecord
 	published   []task.Hint
 	notified    []uuid.UUID
 	extractions int
+	requests    []model.Request
+	asked       [][]string // the terms by which known records were looked for
 	embedded    [][]string
 
 	claim     func() error
+	rescue    func() error
 	heartbeat func(ctx context.Context) (Beat, error)
 	commit    func(ctx context.Context, try int) Done
 	settle    func(ctx context.Context) Done
 	later     func(ctx context.Context) Done
 	outage    func() int
 	extract   func(ctx context.Context) (model.Extraction, error)
+	reply     func(request model.Request) (model.Extraction, error) // before extract, if it is set
+	known     func() ([]KnownRecord, error)
 	embed     func(ctx context.Context, texts []string) (model.Embedding, error)
 	hints     *hints
 }
@@ -219,8 +226,12 @@ func (r *rig) Heartbeat(ctx context.Context, _ Lease, _ time.Duration, _ string)
 func (r *rig) Rescue(context.Context, int, int) ([]Rescued, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.rescues++
 	rescued := r.rescued
 	r.rescued = nil
+	if r.rescue != nil {
+		return rescued, r.rescue()
+	}
 	return rescued, nil
 }
 
@@ -237,6 +248,14 @@ func (r *rig) Commit(ctx context.Context, items []Commit) []Done {
 		return []Done{f(ctx, try)}
 	}
 	return []Done{{Ended: items[0].Complete}}
+}
+
+func (r *rig) Known(_ context.Context, _ Lease, terms []string, limit int) ([]KnownRecord, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = append(r.asked, terms)
+	r.note(fmt.Sprint("known ", limit))
+	return r.known()
 }
 
 func (r *rig) Settle(ctx context.Context, items []Settle) []Done {

@@ -75,7 +75,7 @@ func New(deps Deps, cfg Config) (*Worker, error) {
 	return &Worker{
 		deps: deps, cfg: cfg, log: cfg.Log.With().Str("worker", cfg.Worker).Logger(),
 		who: Claimant{
-			Worker: cfg.Worker, TTL: cfg.LeaseTTL, Kinds: cfg.Kinds, Format: command.Format,
+			Worker: cfg.Worker, TTL: cfg.LeaseTTL, Kinds: kindsOf(cfg, deps), Format: command.Format,
 			MaxAttempts: cfg.Policy.MaxAttempts, Extractor: deps.Extractor.Provider(), Embedder: deps.Embedder.Provider(),
 		},
 		slots: newSlots(cfg.Slots), live: map[uuid.UUID]int{}, done: make(chan struct{}),
@@ -116,6 +116,17 @@ func (w *Worker) Start(ctx context.Context) error {
 	}()
 	w.log.Info().Int("slots", w.cfg.Slots).Dur("lease_ttl", w.cfg.LeaseTTL).Msg("worker started")
 	return nil
+}
+
+// EndIntake ends the search for tasks; those in hand go on until Stop. Workers that stop together end it first, so that
+// none of them takes what another one gives back.
+func (w *Worker) EndIntake() {
+	w.mu.Lock()
+	end := w.endIntake
+	w.mu.Unlock()
+	if end != nil {
+		end(errStopping)
+	}
 }
 
 // Stop ends intake, cancels provider calls and gives their leases back, and lets steps under way finish. When

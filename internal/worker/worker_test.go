@@ -90,6 +90,26 @@ func TestStop(t *testing.T) {
 		})
 	})
 
+	t.Run("EndOfIntakeLetsWhatIsInHandGoOn", func(t *testing.T) {
+		t.Parallel()
+		bubble(t, func(t *testing.T, r *rig) {
+			r.cfg.Poll = 5 * time.Second
+			r.extract = lasting(10 * time.Second)
+			r.begin()
+			m := r.hint(nil)
+			r.elapse(time.Second)
+			r.w.EndIntake()
+			late := r.hint(nil)
+			r.due = append(r.due, late.id)
+			r.elapse(time.Minute)
+			if m.acks != 1 || len(r.commits) != 1 || late.acks != 0 || len(r.claims) != 1 {
+				t.Errorf("it went %v", r.order)
+			}
+			r.end()
+			r.w.EndIntake()
+		})
+	})
+
 	t.Run("TwiceIsOnce", func(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(t *testing.T, r *rig) {
@@ -285,7 +305,7 @@ func TestNew(t *testing.T) {
 		if first.Name() == second.Name() {
 			t.Errorf("two workers are called %s", first.Name())
 		}
-		if first.cfg.LeaseTTL != time.Minute || first.cfg.Slots != 8 || first.cfg.Poll != 0 || len(first.cfg.Kinds) != 2 {
+		if first.cfg.LeaseTTL != time.Minute || first.cfg.Slots != DefaultConfig().Slots || first.cfg.Poll != 0 || len(first.cfg.Kinds) != len(DefaultConfig().Kinds) {
 			t.Errorf("the defaults are %+v", first.cfg)
 		}
 	})

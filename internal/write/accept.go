@@ -39,6 +39,8 @@ type Acceptance struct {
 	Policy      []byte
 	Price       credit.Amount
 	Priority    string
+	// Suspended refuses a new command of a suspended workspace; a replay is answered all the same.
+	Suspended bool
 }
 
 // Accepted is what became of one acceptance: a receipt, or Refused with the reason as a value. Replayed tells
@@ -100,9 +102,6 @@ type Receipt struct {
 // receipt. Faults: IDEMPOTENCY_CONFLICT, IDEMPOTENCY_IN_PROGRESS, INSUFFICIENT_CREDITS, UNAVAILABLE (nothing
 // was kept), ACCEPTANCE_UNKNOWN (send the same again).
 func (a *Accepter) Accept(ctx context.Context, caller access.Caller, key command.Key, add command.Add) (Receipt, error) {
-	if err := caller.Writable(); err != nil {
-		return Receipt{}, err
-	}
 	claim, err := claimOf(caller.Workspace, key, add)
 	if err != nil {
 		return Receipt{}, err
@@ -119,6 +118,7 @@ func (a *Accepter) Accept(ctx context.Context, caller access.Caller, key command
 		TaskID: id, WorkspaceID: caller.Workspace.ID, Kind: task.Infer, Claim: claim, Scope: add.Scope,
 		Ordered: add.Ordered, Payload: payload, Format: command.Format, Policy: a.policy,
 		Price: a.prices.Of(task.Infer, caller.Workspace.Metered), Priority: task.Interactive,
+		Suspended: caller.Workspace.Suspended,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptBound)
 	defer cancel()

@@ -15,7 +15,7 @@ type Ended struct {
 	Hint *task.Hint
 }
 
-// CancelStore ends a task that has not committed. Faults: EVENT_NOT_FOUND, NOT_CANCELLABLE, UNAVAILABLE. A
+// CancelStore ends a task that has not committed, or asks one in pieces to end as it is. Faults: EVENT_NOT_FOUND, NOT_CANCELLABLE, UNAVAILABLE. A
 // task that was cancelled before is no error.
 type CancelStore interface {
 	Cancel(ctx context.Context, workspace, event uuid.UUID) (Ended, error)
@@ -41,7 +41,8 @@ func NewCanceller(store CancelStore, publisher Publisher, notifier Notifier) (*C
 	return &Canceller{store: store, publisher: publisher, notifier: notifier}, nil
 }
 
-// Cancel ends the event before its canonical commit: failed, its hold released. Repeating it changes nothing.
+// Cancel ends the event before its canonical commit: failed, its hold released. Work in pieces that has begun to
+// commit ends before its next piece: succeeded, with what is applied. Repeating it changes nothing.
 func (c *Canceller) Cancel(ctx context.Context, caller access.Caller, event uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptBound)
 	defer cancel()

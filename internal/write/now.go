@@ -16,7 +16,7 @@ import (
 )
 
 // Written is one verbatim add to commit. Vectors are set when the embedder is local: then the task is born
-// succeeded. Dedupe drops exact repeats of the lane's live records; it is set for adds without a key.
+// succeeded. DedupeExact drops exact repeats of the lane's live records; it is set for adds without a key.
 type Written struct {
 	TaskID       uuid.UUID
 	WorkspaceID  uuid.UUID
@@ -29,6 +29,7 @@ type Written struct {
 	Vectors      []model.Vector
 	DedupeExact  bool
 	BornComplete bool
+	Suspended    bool // refuses a new command; a replay is answered all the same
 }
 
 // Stored is the answer to a verbatim add.
@@ -66,9 +67,6 @@ func NewWriter(store NowStore, publisher Publisher, embedder model.Embedder, pri
 // Write stores one record for each message, byte for byte, and answers what it did. Without a key (nil) the
 // call is its own command, and a message that repeats a live record of its lane exactly answers NONE.
 func (w *Writer) Write(ctx context.Context, caller access.Caller, key *command.Key, add command.Add) (Stored, error) {
-	if err := caller.Writable(); err != nil {
-		return Stored{}, err
-	}
 	id, err := uuid.NewV7()
 	if err != nil {
 		return Stored{}, fmt.Errorf("make event id: %w", err)
@@ -76,6 +74,7 @@ func (w *Writer) Write(ctx context.Context, caller access.Caller, key *command.K
 	written := Written{
 		TaskID: id, WorkspaceID: caller.Workspace.ID, Scope: add.Scope, DedupeExact: key == nil,
 		Price: w.prices.Of(task.Add, caller.Workspace.Metered), Policy: []byte("{}"),
+		Suspended: caller.Workspace.Suspended,
 	}
 	if key == nil {
 		random := command.RandomKey()
@@ -130,7 +129,8 @@ func verbatim(add command.Add) (memory.Plan, error) {
 			return memory.Plan{}, fmt.Errorf("make record id: %w", err)
 		}
 		plan.Records = append(plan.Records, memory.Planned{
-			ID: id, Text: m.Content, Role: m.Role, EventDate: add.EventDate, Metadata: add.Metadata, Verbatim: true,
+			ID: id, Text: m.Content, Role: m.Role, EventDate: add.EventDate, ExpiresAt: add.ExpiresAt,
+			Metadata: add.Metadata, Verbatim: true,
 		})
 	}
 	return plan, nil

@@ -26,10 +26,10 @@ type RetryAsk struct {
 }
 
 // RetryStore opens a new generation of a failed task. It answers a hint when it did, nil when the task is
-// already beyond the generation, and faults EVENT_NOT_FOUND, NOT_RETRYABLE, INPUT_EXPIRED,
+// already beyond the generation, whether the key was used for this retry before, and faults EVENT_NOT_FOUND, NOT_RETRYABLE, INPUT_EXPIRED,
 // INSUFFICIENT_CREDITS, IDEMPOTENCY_CONFLICT or those of AcceptStore.
 type RetryStore interface {
-	Retry(ctx context.Context, ask RetryAsk) (*task.Hint, error)
+	Retry(ctx context.Context, ask RetryAsk) (hint *task.Hint, replayed bool, err error)
 }
 
 // Retrier authorises new runs of failed tasks.
@@ -50,10 +50,11 @@ func NewRetrier(store RetryStore, publisher Publisher, prices credit.Prices) (*R
 	return &Retrier{store: store, publisher: publisher, prices: prices}, nil
 }
 
-// Retry opens a new run of the failed event, once for each key or seen generation, however often it is asked.
-func (r *Retrier) Retry(ctx context.Context, caller access.Caller, event uuid.UUID, generation *int, key *command.Key) error {
+// Retry opens a new run of the failed event, once for each key or seen generation, however often it is asked. It
+// answers true for a key that was used for this before.
+func (r *Retrier) Retry(ctx context.Context, caller access.Caller, event uuid.UUID, generation *int, key *command.Key) (replayed bool, err error) {
 	if err := caller.Writable(); err != nil {
-		return err
+		return false, err
 	}
 	ask := RetryAsk{
 		TaskID: event, WorkspaceID: caller.Workspace.ID, Metered: caller.Workspace.Metered, Generation: generation,
@@ -64,21 +65,20 @@ func (r *Retrier) Retry(ctx context.Context, caller access.Caller, event uuid.UU
 		claim := newClaim(caller.Workspace, *key, command.RetryFingerprint(event))
 		ask.Claim, ask.Generation = &claim, nil
 	case generation == nil:
-		return fault.At(fault.InvalidRequest, "/generation", "generation or Idempotency-Key required")
+		return false, fault.At(fault.InvalidRequest, "/generation", "generation or Idempotency-Key required")
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptBound)
 	defer cancel()
 	var hint *task.Hint
 	answer := resolve(func() Accepted {
-		var err error
-		hint, err = r.store.Retry(ctx, ask)
-		return Accepted{Refused: err}
+		hint, replayed, err = r.store.Retry(ctx, ask)
+		return Accepted{Refused: err, Replayed: replayed}
 	})
 	if answer.Refused != nil {
-		return answer.Refused
+		return false, answer.Refused
 	}
 	if hint != nil {
 		r.publisher.Publish(ctx, *hint)
 	}
-	return nil
+	return answer.Replayed, nil
 }

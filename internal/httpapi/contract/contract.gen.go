@@ -17,6 +17,24 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for ChangeResultEvent.
+const (
+	ChangeResultEventDELETE ChangeResultEvent = "DELETE"
+	ChangeResultEventUPDATE ChangeResultEvent = "UPDATE"
+)
+
+// Valid indicates whether the value is a known member of the ChangeResultEvent enum.
+func (e ChangeResultEvent) Valid() bool {
+	switch e {
+	case ChangeResultEventDELETE:
+		return true
+	case ChangeResultEventUPDATE:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CreditEntryType.
 const (
 	Grant   CreditEntryType = "grant"
@@ -41,27 +59,51 @@ func (e CreditEntryType) Valid() bool {
 	}
 }
 
+// Defines values for EntityType.
+const (
+	Agent EntityType = "agent"
+	App   EntityType = "app"
+	Run   EntityType = "run"
+	User  EntityType = "user"
+)
+
+// Valid indicates whether the value is a known member of the EntityType enum.
+func (e EntityType) Valid() bool {
+	switch e {
+	case Agent:
+		return true
+	case App:
+		return true
+	case Run:
+		return true
+	case User:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for EventResultEvent.
 const (
-	ADD        EventResultEvent = "ADD"
-	DELETE     EventResultEvent = "DELETE"
-	INVALIDATE EventResultEvent = "INVALIDATE"
-	NONE       EventResultEvent = "NONE"
-	UPDATE     EventResultEvent = "UPDATE"
+	EventResultEventADD        EventResultEvent = "ADD"
+	EventResultEventDELETE     EventResultEvent = "DELETE"
+	EventResultEventINVALIDATE EventResultEvent = "INVALIDATE"
+	EventResultEventNONE       EventResultEvent = "NONE"
+	EventResultEventUPDATE     EventResultEvent = "UPDATE"
 )
 
 // Valid indicates whether the value is a known member of the EventResultEvent enum.
 func (e EventResultEvent) Valid() bool {
 	switch e {
-	case ADD:
+	case EventResultEventADD:
 		return true
-	case DELETE:
+	case EventResultEventDELETE:
 		return true
-	case INVALIDATE:
+	case EventResultEventINVALIDATE:
 		return true
-	case NONE:
+	case EventResultEventNONE:
 		return true
-	case UPDATE:
+	case EventResultEventUPDATE:
 		return true
 	default:
 		return false
@@ -155,6 +197,30 @@ func (e HealthStatus) Valid() bool {
 	}
 }
 
+// Defines values for HistoryEntryEvent.
+const (
+	HistoryEntryEventADD        HistoryEntryEvent = "ADD"
+	HistoryEntryEventDELETE     HistoryEntryEvent = "DELETE"
+	HistoryEntryEventINVALIDATE HistoryEntryEvent = "INVALIDATE"
+	HistoryEntryEventUPDATE     HistoryEntryEvent = "UPDATE"
+)
+
+// Valid indicates whether the value is a known member of the HistoryEntryEvent enum.
+func (e HistoryEntryEvent) Valid() bool {
+	switch e {
+	case HistoryEntryEventADD:
+		return true
+	case HistoryEntryEventDELETE:
+		return true
+	case HistoryEntryEventINVALIDATE:
+		return true
+	case HistoryEntryEventUPDATE:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SearchRequestMode.
 const (
 	Hybrid   SearchRequestMode = "hybrid"
@@ -197,6 +263,10 @@ type AddRequest struct {
 	// EventDate When it took place, RFC 3339 with an offset. Kept in UTC to the microsecond.
 	EventDate *string `json:"event_date,omitempty"`
 
+	// ExpiresAt From when on the memories are not shown any more, RFC 3339 with an offset. A time that has passed is taken
+	// too: it makes memories that nobody sees.
+	ExpiresAt *string `json:"expires_at,omitempty"`
+
 	// Infer Extract memories with a model (true), or store each message as it is (false).
 	Infer *bool `json:"infer,omitempty"`
 
@@ -226,6 +296,56 @@ type AddResult struct {
 	EventId string        `json:"event_id"`
 	Results []EventResult `json:"results"`
 }
+
+// BatchChange An id, and at least one of `content`, `metadata` and `expires_at`, as for one memory.
+type BatchChange struct {
+	Content   *string         `json:"content,omitempty"`
+	ExpiresAt json.RawMessage `json:"expires_at,omitempty"`
+	Id        string          `json:"id"`
+	Metadata  json.RawMessage `json:"metadata,omitempty"`
+	Version   *int            `json:"version,omitempty"`
+}
+
+// BatchChangeRequest defines model for BatchChangeRequest.
+type BatchChangeRequest struct {
+	// Memories 1 to 1,000, each memory once.
+	Memories []BatchChange `json:"memories"`
+}
+
+// BatchDeleteRequest defines model for BatchDeleteRequest.
+type BatchDeleteRequest struct {
+	// Ids 1 to 1,000, each memory once.
+	Ids []string `json:"ids"`
+}
+
+// ChangeRequest At least one of `content`, `metadata` and `expires_at`.
+type ChangeRequest struct {
+	// Content The new text, kept byte for byte.
+	Content *string `json:"content,omitempty"`
+
+	// ExpiresAt From when on it is not shown any more, RFC 3339 with an offset; null for never.
+	ExpiresAt json.RawMessage `json:"expires_at,omitempty"`
+
+	// Metadata Takes the place of all metadata, value for value.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+
+	// Version The version that the memory must have.
+	Version *int `json:"version,omitempty"`
+}
+
+// ChangeResult defines model for ChangeResult.
+type ChangeResult struct {
+	Event   ChangeResultEvent `json:"event"`
+	EventId string            `json:"event_id"`
+	Id      string            `json:"id"`
+	Memory  *string           `json:"memory"`
+
+	// Version The version that the memory got by this change.
+	Version int `json:"version"`
+}
+
+// ChangeResultEvent defines model for ChangeResult.Event.
+type ChangeResultEvent string
 
 // CreditEntry defines model for CreditEntry.
 type CreditEntry struct {
@@ -257,6 +377,37 @@ type Credits struct {
 
 	// Metered False when nothing is charged.
 	Metered bool `json:"metered"`
+}
+
+// Entity defines model for Entity.
+type Entity struct {
+	// CreatedAt When its oldest live memory was stored.
+	CreatedAt     time.Time  `json:"created_at"`
+	Id            string     `json:"id"`
+	TotalMemories int64      `json:"total_memories"`
+	Type          EntityType `json:"type"`
+
+	// UpdatedAt When one of its live memories last changed.
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// EntityPage defines model for EntityPage.
+type EntityPage struct {
+	NextCursor *string  `json:"next_cursor"`
+	Results    []Entity `json:"results"`
+}
+
+// EntityType defines model for EntityType.
+type EntityType string
+
+// EraseResult defines model for EraseResult.
+type EraseResult struct {
+	// Cancelled Commands that were ended before they stored anything. Their credits were released.
+	Cancelled int64 `json:"cancelled"`
+
+	// Deleted Memories that were removed.
+	Deleted int64  `json:"deleted"`
+	EventId string `json:"event_id"`
 }
 
 // Event defines model for Event.
@@ -311,6 +462,8 @@ type EventPage struct {
 
 // EventResult defines model for EventResult.
 type EventResult struct {
+	// Error Why one item of a batch did nothing.
+	Error *ItemError       `json:"error,omitempty"`
 	Event EventResultEvent `json:"event"`
 	Id    string           `json:"id"`
 
@@ -335,11 +488,18 @@ type EventStatus string
 // EventType defines model for EventType.
 type EventType string
 
+// Explanation The parts of a score. What one way did not find has null for it.
+type Explanation struct {
+	Lexical  *ScorePart `json:"lexical"`
+	Semantic *ScorePart `json:"semantic"`
+}
+
 // Health defines model for Health.
 type Health struct {
-	Checks  HealthChecks `json:"checks"`
-	Reasons []string     `json:"reasons"`
-	Status  HealthStatus `json:"status"`
+	// Checks What was measured, null while the database does not answer.
+	Checks  *HealthChecks `json:"checks"`
+	Reasons []string      `json:"reasons"`
+	Status  HealthStatus  `json:"status"`
 }
 
 // HealthStatus defines model for Health.Status.
@@ -354,16 +514,48 @@ type HealthChecks struct {
 	SkippedVectors   int   `json:"skipped_vectors"`
 }
 
+// HistoryEntry defines model for HistoryEntry.
+type HistoryEntry struct {
+	CreatedAt time.Time         `json:"created_at"`
+	Event     HistoryEntryEvent `json:"event"`
+	Id        string            `json:"id"`
+	MemoryId  string            `json:"memory_id"`
+	NewMemory *string           `json:"new_memory"`
+	OldMemory *string           `json:"old_memory"`
+	Version   int               `json:"version"`
+}
+
+// HistoryEntryEvent defines model for HistoryEntry.Event.
+type HistoryEntryEvent string
+
+// HistoryPage defines model for HistoryPage.
+type HistoryPage struct {
+	NextCursor *string        `json:"next_cursor"`
+	Results    []HistoryEntry `json:"results"`
+}
+
+// ItemError Why one item of a batch did nothing.
+type ItemError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
 // Memory defines model for Memory.
 type Memory struct {
-	AgentId   *string         `json:"agent_id"`
-	AppId     *string         `json:"app_id"`
-	CreatedAt time.Time       `json:"created_at"`
-	EventDate *time.Time      `json:"event_date"`
-	ExpiresAt *time.Time      `json:"expires_at"`
-	Id        string          `json:"id"`
-	Memory    string          `json:"memory"`
-	Metadata  json.RawMessage `json:"metadata"`
+	AgentId   *string    `json:"agent_id"`
+	AppId     *string    `json:"app_id"`
+	CreatedAt time.Time  `json:"created_at"`
+	EventDate *time.Time `json:"event_date"`
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// Explain The parts of a score. What one way did not find has null for it.
+	Explain *Explanation `json:"explain,omitempty"`
+	Id      string       `json:"id"`
+
+	// ItemId The caller's item that it comes from.
+	ItemId   *string         `json:"item_id"`
+	Memory   string          `json:"memory"`
+	Metadata json.RawMessage `json:"metadata"`
 
 	// Role Who said it, null for an extracted memory.
 	Role  *string `json:"role"`
@@ -371,6 +563,9 @@ type Memory struct {
 
 	// Score How well it answers the query, from 0 to 1; in answers to a search only.
 	Score *float64 `json:"score,omitempty"`
+
+	// SupersededBy The memory that took its place at `valid_to`.
+	SupersededBy *string `json:"superseded_by"`
 
 	// Type The model's label, null for a message that was stored as it is.
 	Type      *string    `json:"type"`
@@ -414,6 +609,13 @@ type RetryRequest struct {
 // ScopeID 1 to 512 characters after trimming.
 type ScopeID = string
 
+// ScorePart defines model for ScorePart.
+type ScorePart struct {
+	// Rank Its place in this way's ranking, from 1.
+	Rank  int     `json:"rank"`
+	Score float64 `json:"score"`
+}
+
 // SearchAnswer defines model for SearchAnswer.
 type SearchAnswer struct {
 	Results []Memory `json:"results"`
@@ -427,7 +629,15 @@ type SearchRequest struct {
 	// AppId 1 to 512 characters after trimming.
 	AppId *ScopeID `json:"app_id,omitempty"`
 
-	// Filters Not taken by this version; name the scope by its ids.
+	// Explain Show the parts of each score.
+	Explain *bool `json:"explain,omitempty"`
+
+	// Filters What the memories must meet beside the scope; it is applied before `limit`. An object is all of its members
+	// together. `AND` and `OR` hold a list of such objects, `NOT` one or a list of which none may be met, at most
+	// 8 deep. Any other member is a field: `user_id`, `agent_id`, `run_id`, `app_id`, `type`, `role`, `item_id`,
+	// `memory`, `version`, `created_at`, `updated_at`, `event_date`, `expires_at` or `metadata.<path>`, with the
+	// value that it equals (null: none), or an object of `eq`, `ne`, `in`, `gt`, `gte`, `lt`, `lte`, `contains`
+	// and `icontains`; at most 64 comparisons. Times are RFC 3339 with an offset and compared as instants.
 	Filters json.RawMessage `json:"filters,omitempty"`
 
 	// LatestOnly Leave out what a later memory has superseded.
@@ -469,6 +679,12 @@ type AppID = string
 // Cursor defines model for Cursor.
 type Cursor = string
 
+// EntityID defines model for EntityID.
+type EntityID = string
+
+// EntityTypeFilter defines model for EntityTypeFilter.
+type EntityTypeFilter = EntityType
+
 // ID defines model for ID.
 type ID = string
 
@@ -499,6 +715,15 @@ type UserID = string
 // Wait defines model for Wait.
 type Wait = int
 
+// Accepted defines model for Accepted.
+type Accepted = AddReceipt
+
+// Changed defines model for Changed.
+type Changed = ChangeResult
+
+// Erased defines model for Erased.
+type Erased = EraseResult
+
 // EventAccepted defines model for EventAccepted.
 type EventAccepted = Event
 
@@ -509,6 +734,24 @@ type ListCreditEntriesParams struct {
 
 	// Cursor The `next_cursor` of the page before, for the same query.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ListEntitiesParams defines parameters for ListEntities.
+type ListEntitiesParams struct {
+	Type *EntityTypeFilter `form:"type,omitempty" json:"type,omitempty"`
+
+	// Limit How many results a page has at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before, for the same query.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// EraseEntityParams defines parameters for EraseEntity.
+type EraseEntityParams struct {
+	// IdempotencyKey One line of 1 to 200 visible ASCII characters, bare or as a quoted string; both are the same key. It is
+	// never trimmed or cut. A comma is taken in quotes only.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListEventsParams defines parameters for ListEvents.
@@ -544,6 +787,18 @@ type RetryEventParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// EraseScopeParams defines parameters for EraseScope.
+type EraseScopeParams struct {
+	UserId  *UserID  `form:"user_id,omitempty" json:"user_id,omitempty"`
+	AgentId *AgentID `form:"agent_id,omitempty" json:"agent_id,omitempty"`
+	RunId   *RunID   `form:"run_id,omitempty" json:"run_id,omitempty"`
+	AppId   *AppID   `form:"app_id,omitempty" json:"app_id,omitempty"`
+
+	// IdempotencyKey One line of 1 to 200 visible ASCII characters, bare or as a quoted string; both are the same key. It is
+	// never trimmed or cut. A comma is taken in quotes only.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListMemoriesParams defines parameters for ListMemories.
 type ListMemoriesParams struct {
 	UserId  *UserID  `form:"user_id,omitempty" json:"user_id,omitempty"`
@@ -563,6 +818,43 @@ type AddMemoriesParams struct {
 	// IdempotencyKey One line of 1 to 200 visible ASCII characters, bare or as a quoted string; both are the same key. It is
 	// never trimmed or cut. A comma is taken in quotes only.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// DeleteMemoriesParams defines parameters for DeleteMemories.
+type DeleteMemoriesParams struct {
+	// IdempotencyKey One line of 1 to 200 visible ASCII characters, bare or as a quoted string; both are the same key. It is
+	// never trimmed or cut. A comma is taken in quotes only.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ChangeMemoriesParams defines parameters for ChangeMemories.
+type ChangeMemoriesParams struct {
+	// IdempotencyKey One line of 1 to 200 visible ASCII characters, bare or as a quoted string; both are the same key. It is
+	// never trimmed or cut. A comma is taken in quotes only.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// DeleteMemoryParams defines parameters for DeleteMemory.
+type DeleteMemoryParams struct {
+	// IdempotencyKey One line of 1 to 200 visible ASCII characters, bare or as a quoted string; both are the same key. It is
+	// never trimmed or cut. A comma is taken in quotes only.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ChangeMemoryParams defines parameters for ChangeMemory.
+type ChangeMemoryParams struct {
+	// IdempotencyKey One line of 1 to 200 visible ASCII characters, bare or as a quoted string; both are the same key. It is
+	// never trimmed or cut. A comma is taken in quotes only.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetMemoryHistoryParams defines parameters for GetMemoryHistory.
+type GetMemoryHistoryParams struct {
+	// Limit How many results a page has at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before, for the same query.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListOperationsParams defines parameters for ListOperations.
@@ -603,8 +895,17 @@ type RetryEventJSONRequestBody = RetryRequest
 // AddMemoriesJSONRequestBody defines body for AddMemories for application/json ContentType.
 type AddMemoriesJSONRequestBody = AddRequest
 
+// DeleteMemoriesJSONRequestBody defines body for DeleteMemories for application/json ContentType.
+type DeleteMemoriesJSONRequestBody = BatchDeleteRequest
+
+// ChangeMemoriesJSONRequestBody defines body for ChangeMemories for application/json ContentType.
+type ChangeMemoriesJSONRequestBody = BatchChangeRequest
+
 // SearchMemoriesJSONRequestBody defines body for SearchMemories for application/json ContentType.
 type SearchMemoriesJSONRequestBody = SearchRequest
+
+// ChangeMemoryJSONRequestBody defines body for ChangeMemory for application/json ContentType.
+type ChangeMemoryJSONRequestBody = ChangeRequest
 
 // RetryOperationJSONRequestBody defines body for RetryOperation for application/json ContentType.
 type RetryOperationJSONRequestBody = RetryRequest
@@ -617,6 +918,15 @@ type ServerInterface interface {
 	// ListCreditEntries Read the journal, newest first
 	// (GET /v1/credits/entries)
 	ListCreditEntries(ctx echo.Context, params ListCreditEntriesParams) error
+	// ListEntities List the users, agents, runs and apps that have live memories
+	// (GET /v1/entities)
+	ListEntities(ctx echo.Context, params ListEntitiesParams) error
+	// EraseEntity Erase everything of one user, agent, run or app
+	// (DELETE /v1/entities/{type}/{id})
+	EraseEntity(ctx echo.Context, pType EntityType, id EntityID, params EraseEntityParams) error
+	// GetEntity Read one user, agent, run or app
+	// (GET /v1/entities/{type}/{id})
+	GetEntity(ctx echo.Context, pType EntityType, id EntityID) error
 	// ListEvents List events, newest first
 	// (GET /v1/events)
 	ListEvents(ctx echo.Context, params ListEventsParams) error
@@ -632,18 +942,36 @@ type ServerInterface interface {
 	// GetHealth Tell whether the service keeps up, and why not
 	// (GET /v1/health)
 	GetHealth(ctx echo.Context) error
+	// EraseScope Erase everything of a scope
+	// (DELETE /v1/memories)
+	EraseScope(ctx echo.Context, params EraseScopeParams) error
 	// ListMemories List the live memories of a scope, newest first
 	// (GET /v1/memories)
 	ListMemories(ctx echo.Context, params ListMemoriesParams) error
 	// AddMemories Remember a conversation
 	// (POST /v1/memories)
 	AddMemories(ctx echo.Context, params AddMemoriesParams) error
+	// DeleteMemories Delete many memories
+	// (DELETE /v1/memories/batch)
+	DeleteMemories(ctx echo.Context, params DeleteMemoriesParams) error
+	// ChangeMemories Change many memories
+	// (PUT /v1/memories/batch)
+	ChangeMemories(ctx echo.Context, params ChangeMemoriesParams) error
 	// SearchMemories Find the memories of a scope that answer a question best
 	// (POST /v1/memories/search)
 	SearchMemories(ctx echo.Context) error
+	// DeleteMemory Delete one memory
+	// (DELETE /v1/memories/{id})
+	DeleteMemory(ctx echo.Context, id ID, params DeleteMemoryParams) error
 	// GetMemory Read one live memory
 	// (GET /v1/memories/{id})
 	GetMemory(ctx echo.Context, id ID) error
+	// ChangeMemory Change one memory
+	// (PUT /v1/memories/{id})
+	ChangeMemory(ctx echo.Context, id ID, params ChangeMemoryParams) error
+	// GetMemoryHistory Read what became of a memory, oldest change first
+	// (GET /v1/memories/{id}/history)
+	GetMemoryHistory(ctx echo.Context, id ID, params GetMemoryHistoryParams) error
 	// GetOpenAPI This document
 	// (GET /v1/openapi.json)
 	GetOpenAPI(ctx echo.Context) error
@@ -694,6 +1022,106 @@ func (w *ServerInterfaceWrapper) ListCreditEntries(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ListCreditEntries(ctx, params)
+	return err
+}
+
+// ListEntities converts echo context to params.
+func (w *ServerInterfaceWrapper) ListEntities(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListEntitiesParams
+	// ------------- Optional query parameter "type" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "type", ctx.QueryParams(), &params.Type, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter type: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListEntities(ctx, params)
+	return err
+}
+
+// EraseEntity converts echo context to params.
+func (w *ServerInterfaceWrapper) EraseEntity(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "type" -------------
+	var pType EntityType
+
+	err = runtime.BindStyledParameterWithOptions("simple", "type", ctx.Param("type"), &pType, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter type: %s", err))
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id EntityID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params EraseEntityParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.EraseEntity(ctx, pType, id, params)
+	return err
+}
+
+// GetEntity converts echo context to params.
+func (w *ServerInterfaceWrapper) GetEntity(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "type" -------------
+	var pType EntityType
+
+	err = runtime.BindStyledParameterWithOptions("simple", "type", ctx.Param("type"), &pType, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter type: %s", err))
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id EntityID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetEntity(ctx, pType, id)
 	return err
 }
 
@@ -871,6 +1299,62 @@ func (w *ServerInterfaceWrapper) GetHealth(ctx echo.Context) error {
 	return err
 }
 
+// EraseScope converts echo context to params.
+func (w *ServerInterfaceWrapper) EraseScope(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params EraseScopeParams
+	// ------------- Optional query parameter "user_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "user_id", ctx.QueryParams(), &params.UserId, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter user_id: %s", err))
+	}
+
+	// ------------- Optional query parameter "agent_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "agent_id", ctx.QueryParams(), &params.AgentId, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter agent_id: %s", err))
+	}
+
+	// ------------- Optional query parameter "run_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "run_id", ctx.QueryParams(), &params.RunId, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter run_id: %s", err))
+	}
+
+	// ------------- Optional query parameter "app_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "app_id", ctx.QueryParams(), &params.AppId, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter app_id: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.EraseScope(ctx, params)
+	return err
+}
+
 // ListMemories converts echo context to params.
 func (w *ServerInterfaceWrapper) ListMemories(ctx echo.Context) error {
 	var err error
@@ -953,12 +1437,106 @@ func (w *ServerInterfaceWrapper) AddMemories(ctx echo.Context) error {
 	return err
 }
 
+// DeleteMemories converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteMemories(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteMemoriesParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteMemories(ctx, params)
+	return err
+}
+
+// ChangeMemories converts echo context to params.
+func (w *ServerInterfaceWrapper) ChangeMemories(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ChangeMemoriesParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ChangeMemories(ctx, params)
+	return err
+}
+
 // SearchMemories converts echo context to params.
 func (w *ServerInterfaceWrapper) SearchMemories(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.SearchMemories(ctx)
+	return err
+}
+
+// DeleteMemory converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteMemory(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteMemoryParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteMemory(ctx, id, params)
 	return err
 }
 
@@ -975,6 +1553,74 @@ func (w *ServerInterfaceWrapper) GetMemory(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetMemory(ctx, id)
+	return err
+}
+
+// ChangeMemory converts echo context to params.
+func (w *ServerInterfaceWrapper) ChangeMemory(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ChangeMemoryParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ChangeMemory(ctx, id, params)
+	return err
+}
+
+// GetMemoryHistory converts echo context to params.
+func (w *ServerInterfaceWrapper) GetMemoryHistory(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetMemoryHistoryParams
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetMemoryHistory(ctx, id, params)
 	return err
 }
 
@@ -1166,10 +1812,19 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 		Handler: si,
 	}
 
+	router.DELETE(options.BaseURL+"/v1/memories", wrapper.EraseScope, options.OperationMiddlewares["eraseScope"]...)
 	router.GET(options.BaseURL+"/v1/memories", wrapper.ListMemories, options.OperationMiddlewares["listMemories"]...)
 	router.POST(options.BaseURL+"/v1/memories", wrapper.AddMemories, options.OperationMiddlewares["addMemories"]...)
 	router.POST(options.BaseURL+"/v1/memories/search", wrapper.SearchMemories, options.OperationMiddlewares["searchMemories"]...)
+	router.DELETE(options.BaseURL+"/v1/memories/batch", wrapper.DeleteMemories, options.OperationMiddlewares["deleteMemories"]...)
+	router.PUT(options.BaseURL+"/v1/memories/batch", wrapper.ChangeMemories, options.OperationMiddlewares["changeMemories"]...)
+	router.GET(options.BaseURL+"/v1/memories/:id/history", wrapper.GetMemoryHistory, options.OperationMiddlewares["getMemoryHistory"]...)
+	router.GET(options.BaseURL+"/v1/entities", wrapper.ListEntities, options.OperationMiddlewares["listEntities"]...)
+	router.DELETE(options.BaseURL+"/v1/entities/:type/:id", wrapper.EraseEntity, options.OperationMiddlewares["eraseEntity"]...)
+	router.GET(options.BaseURL+"/v1/entities/:type/:id", wrapper.GetEntity, options.OperationMiddlewares["getEntity"]...)
+	router.DELETE(options.BaseURL+"/v1/memories/:id", wrapper.DeleteMemory, options.OperationMiddlewares["deleteMemory"]...)
 	router.GET(options.BaseURL+"/v1/memories/:id", wrapper.GetMemory, options.OperationMiddlewares["getMemory"]...)
+	router.PUT(options.BaseURL+"/v1/memories/:id", wrapper.ChangeMemory, options.OperationMiddlewares["changeMemory"]...)
 	router.GET(options.BaseURL+"/v1/events", wrapper.ListEvents, options.OperationMiddlewares["listEvents"]...)
 	router.GET(options.BaseURL+"/v1/events/:id", wrapper.GetEvent, options.OperationMiddlewares["getEvent"]...)
 	router.POST(options.BaseURL+"/v1/events/:id/retry", wrapper.RetryEvent, options.OperationMiddlewares["retryEvent"]...)
@@ -1184,9 +1839,39 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 
 }
 
+type AcceptedResponseHeaders struct {
+	IdempotentReplayed *string
+	Location           *string
+	RetryAfter         *int
+}
+type AcceptedJSONResponse struct {
+	Body AddReceipt
+
+	Headers AcceptedResponseHeaders
+}
+
+type ChangedResponseHeaders struct {
+	IdempotentReplayed *string
+}
+type ChangedJSONResponse struct {
+	Body ChangeResult
+
+	Headers ChangedResponseHeaders
+}
+
+type ErasedResponseHeaders struct {
+	IdempotentReplayed *string
+}
+type ErasedJSONResponse struct {
+	Body EraseResult
+
+	Headers ErasedResponseHeaders
+}
+
 type EventResponseHeaders struct {
-	ETag       *string
-	RetryAfter *int
+	ETag              *string
+	PreferenceApplied *string
+	RetryAfter        *int
 }
 type EventJSONResponse struct {
 	Body Event
@@ -1195,8 +1880,9 @@ type EventJSONResponse struct {
 }
 
 type EventAcceptedResponseHeaders struct {
-	Location   *string
-	RetryAfter *int
+	IdempotentReplayed *string
+	Location           *string
+	RetryAfter         *int
 }
 type EventAcceptedJSONResponse struct {
 	Body Event
@@ -1205,8 +1891,9 @@ type EventAcceptedJSONResponse struct {
 }
 
 type NotModifiedResponseHeaders struct {
-	ETag       *string
-	RetryAfter *int
+	ETag              *string
+	PreferenceApplied *string
+	RetryAfter        *int
 }
 type NotModifiedResponse struct {
 	Headers NotModifiedResponseHeaders
@@ -1306,6 +1993,164 @@ func (response ListCreditEntriesdefaultApplicationProblemPlusJSONResponse) Visit
 	return err
 }
 
+type ListEntitiesRequestObject struct {
+	Params ListEntitiesParams
+}
+
+type ListEntitiesResponseObject interface {
+	VisitListEntitiesResponse(w http.ResponseWriter) error
+}
+
+type ListEntities200JSONResponse EntityPage
+
+func (response ListEntities200JSONResponse) VisitListEntitiesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEntitiesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ListEntitiesdefaultApplicationProblemPlusJSONResponse) VisitListEntitiesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EraseEntityRequestObject struct {
+	Type   EntityType `json:"type"`
+	Id     EntityID   `json:"id"`
+	Params EraseEntityParams
+}
+
+type EraseEntityResponseObject interface {
+	VisitEraseEntityResponse(w http.ResponseWriter) error
+}
+
+type EraseEntity200JSONResponse struct{ ErasedJSONResponse }
+
+func (response EraseEntity200JSONResponse) VisitEraseEntityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EraseEntity202JSONResponse struct{ AcceptedJSONResponse }
+
+func (response EraseEntity202JSONResponse) VisitEraseEntityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EraseEntitydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response EraseEntitydefaultApplicationProblemPlusJSONResponse) VisitEraseEntityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetEntityRequestObject struct {
+	Type EntityType `json:"type"`
+	Id   EntityID   `json:"id"`
+}
+
+type GetEntityResponseObject interface {
+	VisitGetEntityResponse(w http.ResponseWriter) error
+}
+
+type GetEntity200JSONResponse Entity
+
+func (response GetEntity200JSONResponse) VisitGetEntityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetEntitydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response GetEntitydefaultApplicationProblemPlusJSONResponse) VisitGetEntityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListEventsRequestObject struct {
 	Params ListEventsParams
 }
@@ -1370,6 +2215,9 @@ func (response GetEvent200JSONResponse) VisitGetEventResponse(w http.ResponseWri
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
 	}
+	if response.Headers.PreferenceApplied != nil {
+		w.Header().Set("Preference-Applied", fmt.Sprint(*response.Headers.PreferenceApplied))
+	}
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
 	}
@@ -1383,6 +2231,9 @@ type GetEvent304Response = NotModifiedResponse
 func (response GetEvent304Response) VisitGetEventResponse(w http.ResponseWriter) error {
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.PreferenceApplied != nil {
+		w.Header().Set("Preference-Applied", fmt.Sprint(*response.Headers.PreferenceApplied))
 	}
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
@@ -1430,6 +2281,9 @@ func (response CancelEvent202JSONResponse) VisitCancelEventResponse(w http.Respo
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
 	if response.Headers.Location != nil {
 		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
 	}
@@ -1481,6 +2335,9 @@ func (response RetryEvent202JSONResponse) VisitRetryEventResponse(w http.Respons
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
 	if response.Headers.Location != nil {
 		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
 	}
@@ -1541,6 +2398,75 @@ type GetHealthdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetHealthdefaultApplicationProblemPlusJSONResponse) VisitGetHealthResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EraseScopeRequestObject struct {
+	Params EraseScopeParams
+}
+
+type EraseScopeResponseObject interface {
+	VisitEraseScopeResponse(w http.ResponseWriter) error
+}
+
+type EraseScope200JSONResponse struct{ ErasedJSONResponse }
+
+func (response EraseScope200JSONResponse) VisitEraseScopeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EraseScope202JSONResponse struct{ AcceptedJSONResponse }
+
+func (response EraseScope202JSONResponse) VisitEraseScopeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EraseScopedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response EraseScopedefaultApplicationProblemPlusJSONResponse) VisitEraseScopeResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -1684,6 +2610,112 @@ func (response AddMemoriesdefaultApplicationProblemPlusJSONResponse) VisitAddMem
 	return err
 }
 
+type DeleteMemoriesRequestObject struct {
+	Params DeleteMemoriesParams
+	Body   *DeleteMemoriesJSONRequestBody
+}
+
+type DeleteMemoriesResponseObject interface {
+	VisitDeleteMemoriesResponse(w http.ResponseWriter) error
+}
+
+type DeleteMemories202JSONResponse struct{ AcceptedJSONResponse }
+
+func (response DeleteMemories202JSONResponse) VisitDeleteMemoriesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteMemoriesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response DeleteMemoriesdefaultApplicationProblemPlusJSONResponse) VisitDeleteMemoriesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangeMemoriesRequestObject struct {
+	Params ChangeMemoriesParams
+	Body   *ChangeMemoriesJSONRequestBody
+}
+
+type ChangeMemoriesResponseObject interface {
+	VisitChangeMemoriesResponse(w http.ResponseWriter) error
+}
+
+type ChangeMemories202JSONResponse struct{ AcceptedJSONResponse }
+
+func (response ChangeMemories202JSONResponse) VisitChangeMemoriesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangeMemoriesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ChangeMemoriesdefaultApplicationProblemPlusJSONResponse) VisitChangeMemoriesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type SearchMemoriesRequestObject struct {
 	Body *SearchMemoriesJSONRequestBody
 }
@@ -1727,6 +2759,53 @@ func (response SearchMemoriesdefaultApplicationProblemPlusJSONResponse) VisitSea
 	return err
 }
 
+type DeleteMemoryRequestObject struct {
+	Id     ID `json:"id"`
+	Params DeleteMemoryParams
+}
+
+type DeleteMemoryResponseObject interface {
+	VisitDeleteMemoryResponse(w http.ResponseWriter) error
+}
+
+type DeleteMemory200JSONResponse struct{ ChangedJSONResponse }
+
+func (response DeleteMemory200JSONResponse) VisitDeleteMemoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteMemorydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response DeleteMemorydefaultApplicationProblemPlusJSONResponse) VisitDeleteMemoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetMemoryRequestObject struct {
 	Id ID `json:"id"`
 }
@@ -1756,6 +2835,98 @@ type GetMemorydefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetMemorydefaultApplicationProblemPlusJSONResponse) VisitGetMemoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangeMemoryRequestObject struct {
+	Id     ID `json:"id"`
+	Params ChangeMemoryParams
+	Body   *ChangeMemoryJSONRequestBody
+}
+
+type ChangeMemoryResponseObject interface {
+	VisitChangeMemoryResponse(w http.ResponseWriter) error
+}
+
+type ChangeMemory200JSONResponse struct{ ChangedJSONResponse }
+
+func (response ChangeMemory200JSONResponse) VisitChangeMemoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangeMemorydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ChangeMemorydefaultApplicationProblemPlusJSONResponse) VisitChangeMemoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMemoryHistoryRequestObject struct {
+	Id     ID `json:"id"`
+	Params GetMemoryHistoryParams
+}
+
+type GetMemoryHistoryResponseObject interface {
+	VisitGetMemoryHistoryResponse(w http.ResponseWriter) error
+}
+
+type GetMemoryHistory200JSONResponse HistoryPage
+
+func (response GetMemoryHistory200JSONResponse) VisitGetMemoryHistoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMemoryHistorydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response GetMemoryHistorydefaultApplicationProblemPlusJSONResponse) VisitGetMemoryHistoryResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -1876,6 +3047,9 @@ func (response GetOperation200JSONResponse) VisitGetOperationResponse(w http.Res
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
 	}
+	if response.Headers.PreferenceApplied != nil {
+		w.Header().Set("Preference-Applied", fmt.Sprint(*response.Headers.PreferenceApplied))
+	}
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
 	}
@@ -1889,6 +3063,9 @@ type GetOperation304Response = NotModifiedResponse
 func (response GetOperation304Response) VisitGetOperationResponse(w http.ResponseWriter) error {
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.PreferenceApplied != nil {
+		w.Header().Set("Preference-Applied", fmt.Sprint(*response.Headers.PreferenceApplied))
 	}
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
@@ -1937,6 +3114,9 @@ func (response RetryOperation202JSONResponse) VisitRetryOperationResponse(w http
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
 	if response.Headers.Location != nil {
 		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
 	}
@@ -1977,6 +3157,15 @@ type StrictServerInterface interface {
 	// ListCreditEntries Read the journal, newest first
 	// (GET /v1/credits/entries)
 	ListCreditEntries(ctx context.Context, request ListCreditEntriesRequestObject) (ListCreditEntriesResponseObject, error)
+	// ListEntities List the users, agents, runs and apps that have live memories
+	// (GET /v1/entities)
+	ListEntities(ctx context.Context, request ListEntitiesRequestObject) (ListEntitiesResponseObject, error)
+	// EraseEntity Erase everything of one user, agent, run or app
+	// (DELETE /v1/entities/{type}/{id})
+	EraseEntity(ctx context.Context, request EraseEntityRequestObject) (EraseEntityResponseObject, error)
+	// GetEntity Read one user, agent, run or app
+	// (GET /v1/entities/{type}/{id})
+	GetEntity(ctx context.Context, request GetEntityRequestObject) (GetEntityResponseObject, error)
 	// ListEvents List events, newest first
 	// (GET /v1/events)
 	ListEvents(ctx context.Context, request ListEventsRequestObject) (ListEventsResponseObject, error)
@@ -1992,18 +3181,36 @@ type StrictServerInterface interface {
 	// GetHealth Tell whether the service keeps up, and why not
 	// (GET /v1/health)
 	GetHealth(ctx context.Context, request GetHealthRequestObject) (GetHealthResponseObject, error)
+	// EraseScope Erase everything of a scope
+	// (DELETE /v1/memories)
+	EraseScope(ctx context.Context, request EraseScopeRequestObject) (EraseScopeResponseObject, error)
 	// ListMemories List the live memories of a scope, newest first
 	// (GET /v1/memories)
 	ListMemories(ctx context.Context, request ListMemoriesRequestObject) (ListMemoriesResponseObject, error)
 	// AddMemories Remember a conversation
 	// (POST /v1/memories)
 	AddMemories(ctx context.Context, request AddMemoriesRequestObject) (AddMemoriesResponseObject, error)
+	// DeleteMemories Delete many memories
+	// (DELETE /v1/memories/batch)
+	DeleteMemories(ctx context.Context, request DeleteMemoriesRequestObject) (DeleteMemoriesResponseObject, error)
+	// ChangeMemories Change many memories
+	// (PUT /v1/memories/batch)
+	ChangeMemories(ctx context.Context, request ChangeMemoriesRequestObject) (ChangeMemoriesResponseObject, error)
 	// SearchMemories Find the memories of a scope that answer a question best
 	// (POST /v1/memories/search)
 	SearchMemories(ctx context.Context, request SearchMemoriesRequestObject) (SearchMemoriesResponseObject, error)
+	// DeleteMemory Delete one memory
+	// (DELETE /v1/memories/{id})
+	DeleteMemory(ctx context.Context, request DeleteMemoryRequestObject) (DeleteMemoryResponseObject, error)
 	// GetMemory Read one live memory
 	// (GET /v1/memories/{id})
 	GetMemory(ctx context.Context, request GetMemoryRequestObject) (GetMemoryResponseObject, error)
+	// ChangeMemory Change one memory
+	// (PUT /v1/memories/{id})
+	ChangeMemory(ctx context.Context, request ChangeMemoryRequestObject) (ChangeMemoryResponseObject, error)
+	// GetMemoryHistory Read what became of a memory, oldest change first
+	// (GET /v1/memories/{id}/history)
+	GetMemoryHistory(ctx context.Context, request GetMemoryHistoryRequestObject) (GetMemoryHistoryResponseObject, error)
 	// GetOpenAPI This document
 	// (GET /v1/openapi.json)
 	GetOpenAPI(ctx context.Context, request GetOpenAPIRequestObject) (GetOpenAPIResponseObject, error)
@@ -2072,6 +3279,84 @@ func (sh *strictHandler) ListCreditEntries(ctx echo.Context, params ListCreditEn
 		return err
 	} else if validResponse, ok := response.(ListCreditEntriesResponseObject); ok {
 		return validResponse.VisitListCreditEntriesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListEntities operation middleware
+func (sh *strictHandler) ListEntities(ctx echo.Context, params ListEntitiesParams) error {
+	var request ListEntitiesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListEntities(ctx.Request().Context(), request.(ListEntitiesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListEntities")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListEntitiesResponseObject); ok {
+		return validResponse.VisitListEntitiesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// EraseEntity operation middleware
+func (sh *strictHandler) EraseEntity(ctx echo.Context, pType EntityType, id EntityID, params EraseEntityParams) error {
+	var request EraseEntityRequestObject
+
+	request.Type = pType
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EraseEntity(ctx.Request().Context(), request.(EraseEntityRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EraseEntity")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(EraseEntityResponseObject); ok {
+		return validResponse.VisitEraseEntityResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetEntity operation middleware
+func (sh *strictHandler) GetEntity(ctx echo.Context, pType EntityType, id EntityID) error {
+	var request GetEntityRequestObject
+
+	request.Type = pType
+	request.Id = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetEntity(ctx.Request().Context(), request.(GetEntityRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetEntity")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetEntityResponseObject); ok {
+		return validResponse.VisitGetEntityResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -2255,6 +3540,31 @@ func (sh *strictHandler) GetHealth(ctx echo.Context) error {
 	return nil
 }
 
+// EraseScope operation middleware
+func (sh *strictHandler) EraseScope(ctx echo.Context, params EraseScopeParams) error {
+	var request EraseScopeRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EraseScope(ctx.Request().Context(), request.(EraseScopeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EraseScope")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(EraseScopeResponseObject); ok {
+		return validResponse.VisitEraseScopeResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // ListMemories operation middleware
 func (sh *strictHandler) ListMemories(ctx echo.Context, params ListMemoriesParams) error {
 	var request ListMemoriesRequestObject
@@ -2328,6 +3638,102 @@ func (sh *strictHandler) AddMemories(ctx echo.Context, params AddMemoriesParams)
 	return nil
 }
 
+// DeleteMemories operation middleware
+func (sh *strictHandler) DeleteMemories(ctx echo.Context, params DeleteMemoriesParams) error {
+	var request DeleteMemoriesRequestObject
+
+	request.Params = params
+
+	var body DeleteMemoriesJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteMemories(ctx.Request().Context(), request.(DeleteMemoriesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteMemories")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteMemoriesResponseObject); ok {
+		return validResponse.VisitDeleteMemoriesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ChangeMemories operation middleware
+func (sh *strictHandler) ChangeMemories(ctx echo.Context, params ChangeMemoriesParams) error {
+	var request ChangeMemoriesRequestObject
+
+	request.Params = params
+
+	var body ChangeMemoriesJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ChangeMemories(ctx.Request().Context(), request.(ChangeMemoriesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ChangeMemories")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ChangeMemoriesResponseObject); ok {
+		return validResponse.VisitChangeMemoriesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // SearchMemories operation middleware
 func (sh *strictHandler) SearchMemories(ctx echo.Context) error {
 	var request SearchMemoriesRequestObject
@@ -2374,6 +3780,32 @@ func (sh *strictHandler) SearchMemories(ctx echo.Context) error {
 	return nil
 }
 
+// DeleteMemory operation middleware
+func (sh *strictHandler) DeleteMemory(ctx echo.Context, id ID, params DeleteMemoryParams) error {
+	var request DeleteMemoryRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteMemory(ctx.Request().Context(), request.(DeleteMemoryRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteMemory")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteMemoryResponseObject); ok {
+		return validResponse.VisitDeleteMemoryResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetMemory operation middleware
 func (sh *strictHandler) GetMemory(ctx echo.Context, id ID) error {
 	var request GetMemoryRequestObject
@@ -2393,6 +3825,81 @@ func (sh *strictHandler) GetMemory(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(GetMemoryResponseObject); ok {
 		return validResponse.VisitGetMemoryResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ChangeMemory operation middleware
+func (sh *strictHandler) ChangeMemory(ctx echo.Context, id ID, params ChangeMemoryParams) error {
+	var request ChangeMemoryRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	var body ChangeMemoryJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ChangeMemory(ctx.Request().Context(), request.(ChangeMemoryRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ChangeMemory")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ChangeMemoryResponseObject); ok {
+		return validResponse.VisitChangeMemoryResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetMemoryHistory operation middleware
+func (sh *strictHandler) GetMemoryHistory(ctx echo.Context, id ID, params GetMemoryHistoryParams) error {
+	var request GetMemoryHistoryRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetMemoryHistory(ctx.Request().Context(), request.(GetMemoryHistoryRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetMemoryHistory")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetMemoryHistoryResponseObject); ok {
+		return validResponse.VisitGetMemoryHistoryResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}

@@ -150,11 +150,11 @@ func TestRequestForcesTheTool(t *testing.T) {
 		t.Errorf("the tool is not forced: %+v", sent.ToolChoice)
 	}
 	var got, want any
-	if json.Unmarshal(sent.Tools[0].Schema, &got) != nil || json.Unmarshal(model.AnswerSchema(), &want) != nil {
+	if json.Unmarshal(sent.Tools[0].Schema, &got) != nil || json.Unmarshal(model.NewPrompt(model.Request{}).Schema, &want) != nil {
 		t.Fatal("a schema is no JSON")
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("the tool takes %s, want %s", sent.Tools[0].Schema, model.AnswerSchema())
+		t.Errorf("the tool takes %s, want %s", sent.Tools[0].Schema, model.NewPrompt(model.Request{}).Schema)
 	}
 }
 

@@ -22,7 +22,7 @@ func (c *Client) Extract(ctx context.Context, request model.Request) (model.Extr
 	started := time.Now()
 	usage := model.Usage{Calls: 1}
 	prompt := model.NewPrompt(request)
-	schema, err := toolSchema()
+	schema, err := toolSchema(prompt.Schema)
 	if err != nil {
 		return model.Extraction{}, model.NewError(task.InternalFailure, "answer schema", err)
 	}
@@ -47,7 +47,7 @@ func (c *Client) Extract(ctx context.Context, request model.Request) (model.Extr
 	}
 	usage.TokensIn = message.Usage.InputTokens + message.Usage.CacheCreationInputTokens + message.Usage.CacheReadInputTokens
 	usage.TokensOut = message.Usage.OutputTokens
-	facts, failure := read(message)
+	facts, failure := read(message, request.Known)
 	if failure != nil {
 		failure.Usage, failure.Status = usage, http.StatusOK
 		return model.Extraction{}, failure
@@ -56,13 +56,13 @@ func (c *Client) Extract(ctx context.Context, request model.Request) (model.Extr
 }
 
 // toolSchema returns the answer's schema as the tool's input.
-func toolSchema() (sdk.ToolInputSchemaParam, error) {
+func toolSchema(answer json.RawMessage) (sdk.ToolInputSchemaParam, error) {
 	var schema struct {
 		Properties           json.RawMessage `json:"properties"`
 		Required             []string        `json:"required"`
 		AdditionalProperties bool            `json:"additionalProperties"`
 	}
-	if err := json.Unmarshal(model.AnswerSchema(), &schema); err != nil {
+	if err := json.Unmarshal(answer, &schema); err != nil {
 		return sdk.ToolInputSchemaParam{}, err
 	}
 	return sdk.ToolInputSchemaParam{
@@ -72,7 +72,7 @@ func toolSchema() (sdk.ToolInputSchemaParam, error) {
 }
 
 // read takes the facts out of a message that arrived whole.
-func read(message *sdk.Message) ([]model.Fact, *model.Error) {
+func read(message *sdk.Message, known []model.Known) ([]model.Fact, *model.Error) {
 	switch message.StopReason {
 	case sdk.StopReasonRefusal:
 		return nil, model.NewError(task.ExtractionRejected, "refusal", nil)
@@ -90,7 +90,7 @@ func read(message *sdk.Message) ([]model.Fact, *model.Error) {
 	}
 	var facts []model.Fact
 	for _, answer := range answers {
-		found, err := model.Parse(answer)
+		found, err := model.Parse(answer, known)
 		if err != nil {
 			var failure *model.Error
 			if errors.As(err, &failure) {

@@ -9,6 +9,9 @@ import (
 func TestChinese(t *testing.T) {
 	t.Parallel()
 	keeps(t, []kept{
+		{"上个月我从成都搬到了杭州。", "上个月用户从成都搬到了杭州", memory.TypeEvent},
+		{"我在一家游戏公司做策划。", "用户在一家游戏公司做策划", memory.TypeFact},
+		{"我周三不上班。", "用户周三不上班", memory.TypeFact},
 		{"我喜欢喝咖啡。", "用户喜欢喝咖啡", memory.TypePreference},
 		{"我不吃肉。", "用户不吃肉", memory.TypePreference},
 		{"你好，我叫李娜。", "用户叫李娜", memory.TypeIdentity},

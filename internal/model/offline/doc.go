@@ -7,6 +7,11 @@
 // dates. It ignores the caller's instructions. What an assistant says is never a fact. Where a language lets it,
 // a fact is worded in the third person, else it is quoted.
 //
+// A fact makes a known statement outdated where its tables know that both don't hold: home, employer, profession,
+// name, age, marital status, favourites, address and the like, and whether somebody likes, eats or drinks a thing; of
+// the same person, and in each other's language too. It is careful: a known statement that says something else
+// beside, a fact with "also", a plan, a move of long ago, and whatever isn't in the tables outdate nothing.
+//
 // Rules it guards: small talk, questions, thanks and requests to the assistant leave nothing behind; the same
 // input gives the same answer. It may import model, memory and text libraries.
 package offline

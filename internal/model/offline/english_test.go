@@ -9,6 +9,11 @@ import (
 func TestEnglish(t *testing.T) {
 	t.Parallel()
 	keeps(t, []kept{
+		{"After the outage we decided to use Kafka.", "User said: After the outage we decided to use Kafka", memory.TypeDecision},
+		{"As a child I lived in Kenya with my aunt.", "As a child, User lived in Kenya with their aunt", memory.TypeFact},
+		{"I've loved astronomy since I was a kid.", "User has loved astronomy since they were a kid", memory.TypePreference},
+		{"My mother can speak five languages.", "User's mother can speak five languages", memory.TypeFact},
+		{"Priya will lead the migration.", "Priya will lead the migration", memory.TypeFact},
 		{"I like coffee.", "User likes coffee", memory.TypePreference},
 		{"Hi, I'm Anna and I live in Berlin with my husband!", "User is Anna and they live in Berlin with their husband", memory.TypeIdentity},
 		{"I really love hiking in the Alps.", "User really loves hiking in the Alps", memory.TypePreference},
@@ -43,6 +48,7 @@ func TestEnglish(t *testing.T) {
 		{"I would love to visit Japan one day.", "User would love to visit Japan one day", memory.TypeGoal},
 	})
 	leaves(t, []string{
+		"After that I get an error.", "In this function I use a loop.", "My laptop can't connect to the wifi.", "Today I learned that whales sleep upright.", "Apple will present a new phone.",
 		"Hello, how are you?", "Hi!", "Thanks a lot, that was helpful.", "Thank you!", "Good morning.", "What is the capital of France?",
 		"Can you write me a poem about the sea?", "Please summarize this text.", "Tell me a joke.", "I have a question.", "I have a quick question about Go.",
 		"I want you to act as a pirate.", "I'd like to know how tides work.", "I need help with my homework.", "I'm fine, thanks.", "I'm sorry.",

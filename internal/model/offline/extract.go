@@ -23,6 +23,7 @@ const (
 // Extractor picks statements by rules. It is safe for concurrent use.
 type Extractor struct {
 	languages []language
+	relations *relations
 	isoDate   *regexp.Regexp
 }
 
@@ -30,6 +31,7 @@ type Extractor struct {
 func New() *Extractor {
 	return &Extractor{
 		languages: []language{newEnglish(), newGerman(), newSpanish(), newFrench(), newChinese(), newJapanese()},
+		relations: newRelations(),
 		isoDate:   regexp.MustCompile(`\b\d{4}-\d{2}-\d{2}\b`),
 	}
 }
@@ -77,7 +79,8 @@ func speakerOf(m model.Message) speaker {
 }
 
 // Extract returns the statements of everybody but the assistant, in the order in which they were said, each
-// once. The request's instructions have no effect. It fails only when ctx has ended.
+// once, with the known statement that it makes outdated. The request's instructions have no effect. It fails only
+// when ctx has ended.
 func (e *Extractor) Extract(ctx context.Context, request model.Request) (model.Extraction, error) {
 	started := time.Now()
 	var facts []model.Fact
@@ -98,6 +101,7 @@ func (e *Extractor) Extract(ctx context.Context, request model.Request) (model.E
 			facts = append(facts, model.Fact{Text: found.text, Type: found.label, EventDate: e.date(found.text)})
 		}
 	}
+	e.relations.link(facts, request.Known, request.Said)
 	return model.Extraction{Facts: facts, Usage: model.Usage{Duration: time.Since(started)}}, nil
 }
 
@@ -126,14 +130,23 @@ func (e *Extractor) readMessage(message model.Message) []statement {
 			}
 			likeliest = usual
 		}
-		for _, l := range likeliest {
-			if st, ok := l.read(s.text, who); ok {
-				found = append(found, st)
-				break
-			}
+		if st, ok := readSentence(s.text, likeliest, who); ok {
+			found = append(found, st)
 		}
 	}
 	return found
+}
+
+// readSentence reads a sentence, or what stands behind a beginning that says little ("Good idea, but …").
+func readSentence(text string, languages []language, who speaker) (statement, bool) {
+	for _, part := range append([]string{text}, tails(text)...) {
+		for _, l := range languages {
+			if st, ok := l.read(part, who); ok {
+				return st, true
+			}
+		}
+	}
+	return statement{}, false
 }
 
 // likeliest returns the languages that text resembles most, nil if it resembles none.

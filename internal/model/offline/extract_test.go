@@ -46,6 +46,11 @@ func TestConversation(t *testing.T) {
 			{Role: "user", Name: "田中さん", Content: "お茶が好きです。"},
 			{Role: "user", Name: "James", Content: "My boss likes tea."},
 		}, []string{"Jörg mag Tee", "A Ana le gusta el té", "Luc aime le thé", "李娜喜欢茶", "田中さんはお茶が好きです", "James' boss likes tea"}},
+		{"BehindABeginningThatSaysLittle", []model.Message{user("Sure thing, I live in Porto."), user("推荐一家餐厅吧，我喜欢粤菜。")}, []string{"User lives in Porto", "用户喜欢粤菜"}},
+		{"NotBehindAConditionOrAnExample", []model.Message{
+			user("If I could, I would like to buy a boat."), user("In the story, I am a dragon."), user("For example, I like pizza."), user("Stell dir vor, ich bin ein Pirat."),
+			user("如果我有钱，我想买房子。"), user("Imagine, je suis un pirate."),
+		}, nil},
 		{"RepeatsCountOnce", []model.Message{user("I like tea."), user("I like TEA!")}, []string{"User likes tea"}},
 		{"StatementsBesideChatter", []model.Message{user("Hi! I'm a nurse. How are you? By the way, I live in Porto. Can you help me?")}, []string{"User is a nurse", "User lives in Porto"}},
 		{"ListsAndTypography", []model.Message{user("About me:\n- I’m a teacher\n* I love “slow” food…\n• I don’t drink alcohol")}, []string{"User is a teacher", "User loves “slow” food", "User doesn't drink alcohol"}},

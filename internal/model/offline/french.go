@@ -38,7 +38,8 @@ func newFrench() *french {
 			"n'oublie pas que", "n'oubliez pas que", "sache que",
 		},
 		chatter: []string{
-			"j'ai une question", "j'ai une autre question", "j'ai un problème", "j'ai besoin d'aide", "j'ai besoin de ton", "j'ai besoin que", "j'ai compris", "j'ai faim", "j'ai soif", "j'ai froid", "j'ai chaud",
+			"j'ai une question", "j'ai une autre question", "j'ai un problème", "j'ai une phrase", "j'ai un texte", "j'ai une liste", "j'ai un tableau", "j'ai un fichier", "j'ai une erreur", "j'ai une fonction",
+			"j'ai besoin d'aide", "j'ai besoin de ton", "j'ai besoin que", "j'ai compris", "j'ai faim", "j'ai soif", "j'ai froid", "j'ai chaud",
 			"j'ai hâte", "j'ai raison", "j'ai peur", "je suis désolé", "je suis à la maison", "je prends note", "j'ai fini,", "je suis désolée", "je suis content", "je suis contente", "je suis prêt", "je suis prête", "je suis là", "je suis d'accord",
 			"je suis perdu", "je suis fatigué", "je suis fatiguée", "je suis curieux", "je suis sûr", "je suis en train", "je vais bien", "je vais très bien", "je vais essayer", "je vais voir", "je vais y",
 			"je veux savoir", "je veux que", "je voudrais savoir", "je voudrais que", "je voudrais te", "je voudrais vous", "j'aimerais savoir", "j'aimerais que", "j'aime ça", "j'aime bien ça", "j'aime ta",
@@ -48,7 +49,7 @@ func newFrench() *french {
 			memory.TypePreference: "aime, adore, déteste, préfère, hais hait, apprécie, bois boit, mange, supporte, évite, raffole, écoute, regarde",
 			memory.TypeIdentity:   "appelle, suis est, viens vient, surnomme",
 			memory.TypeFact: "habite, vis vit, travaille, étudie, parle, ai a, joue, fais fait, utilise, enseigne, apprends apprend, possède, conduis conduit, cours court, nage, lis lit, souffre, " +
-				"dirige, cuisine, écris écrit, pratique, collectionne, voyage, fume, chante, danse, dors dort, gère, loue, prends prend, habitais habitait, travaillais travaillait, étais était, avais avait, intéresse, occupe, porte",
+				"dirige, cuisine, écris écrit, pratique, collectionne, voyage, fume, chante, danse, dors dort, gère, loue, prends prend, habitais habitait, travaillais travaillait, étais était, avais avait, intéresse, occupe, porte, entraîne, répare, conçois conçoit, construis construit, soigne, peins peint, couds coud, élève",
 			memory.TypeGoal:  "veux veut, voudrais voudrait, aimerais aimerait, vais va, compte, prévois prévoit, espère, envisage, souhaite, rêve, projette",
 			memory.TypeTodo:  "dois doit",
 			memory.TypeEvent: "déménage, marie, pars part, visite, commence, fête",

@@ -36,26 +36,27 @@ func newGerman() *german {
 		remember: []string{"merk dir", "merke dir", "merken sie sich", "denk daran", "denke daran", "vergiss nicht", "notiere dir", "notier dir", "notiere"},
 		chatter: []string{
 			"ich habe eine frage", "ich habe noch eine frage", "ich hab eine frage", "ich habe ein problem", "ich habe keine ahnung", "ich habe verstanden",
+			"ich habe eine liste", "ich habe einen text", "ich habe einen satz", "ich habe eine tabelle", "ich habe eine datei", "ich habe eine funktion", "ich habe einen fehler",
 			"ich habe hunger", "ich habe durst", "ich habe keine zeit", "ich habe es", "ich habe gerade", "ich bin müde", "ich bin da", "ich bin wieder", "ich bin fertig",
 			"ich bin nicht sicher", "ich bin mir", "ich bin bereit", "ich bin gespannt", "ich bin froh", "ich bin auf der suche nach einem rezept", "ich möchte wissen",
 			"ich möchte gerne wissen", "ich möchte gern wissen", "ich möchte dich", "ich möchte fragen", "ich möchte, dass", "ich möchte bitte", "ich möchte etwas",
 			"ich will wissen", "ich will, dass", "ich will dich", "ich brauche hilfe", "ich brauche deine", "ich brauche eine antwort", "ich brauche ein beispiel",
 			"ich mag es nicht", "ich mag deine", "ich liebe es", "ich muss los", "ich muss gehen", "ich muss sagen", "ich muss zugeben",
-			"ich werde es", "ich würde gerne wissen", "ich würde gern wissen", "ich suche ein rezept", "meine frage", "mein problem",
+			"ich werde es", "ich würde gerne wissen", "ich würde gern wissen", "ich suche ein rezept", "meine frage", "mein problem", "mein code", "mein programm", "mein computer", "mein rechner", "mein skript", "mein handy", "meine datei",
 			"mir gefällt deine", "mir gefällt es", "ich lese gerade deine", "ich gehe jetzt", "ich höre",
 		},
 		verbs: newVerbs(map[memory.FactType]string{
-			memory.TypePreference: "mag, liebe liebt, hasse hasst, bevorzuge bevorzugt, genieße genießt, esse isst, trinke trinkt, vermeide vermeidet, verabscheue verabscheut, interessiere interessiert, koche kocht, schaue schaut, lese liest, höre hört",
+			memory.TypePreference: "mag, liebe liebt, hasse hasst, bevorzuge bevorzugt, genieße genießt, esse isst, trinke trinkt, vertrage verträgt, vermeide vermeidet, verabscheue verabscheut, interessiere interessiert, koche kocht, schaue schaut, lese liest, höre hört",
 			memory.TypeIdentity:   "heiße heißt, bin ist, komme kommt, stamme stammt",
 			memory.TypeFact: "wohne wohnt, lebe lebt, arbeite arbeitet, studiere studiert, spreche spricht, habe hat, hab hat, spiele spielt, fahre fährt, besitze besitzt, lerne lernt, unterrichte unterrichtet, " +
 				"leite leitet, nutze nutzt, benutze benutzt, verwende verwendet, mache macht, gehe geht, jogge joggt, laufe läuft, schwimme schwimmt, sammle sammelt, tanze tanzt, singe singt, " +
-				"male malt, schreibe schreibt, leide leidet, rauche raucht, trage trägt, pendle pendelt, reise reist, schlafe schläft, stehe steht, kenne kennt, kann, engagiere engagiert, züchte züchtet, war, hatte, wohnte, arbeitete, lebte",
+				"male malt, schreibe schreibt, leide leidet, rauche raucht, trage trägt, pendle pendelt, reise reist, schlafe schläft, stehe steht, kenne kennt, kann, engagiere engagiert, züchte züchtet, baue baut, backe backt, nähe näht, stricke strickt, repariere repariert, pflege pflegt, trainiere trainiert, klettere klettert, wandere wandert, betreibe betreibt, führe führt, miete mietet, verdiene verdient, war, hatte, wohnte, arbeitete, lebte",
 			memory.TypeGoal:  "will, möchte, plane plant, werde wird, hoffe hofft, beabsichtige beabsichtigt, würde",
 			memory.TypeTodo:  "muss, soll, sollte, darf, brauche braucht",
 			memory.TypeEvent: "ziehe zieht, heirate heiratet, fliege fliegt, besuche besucht, treffe trifft, bekomme bekommt, beginne beginnt, starte startet, feiere feiert, verreise verreist, kündigte, heiratete, zog, kaufte, begann, ging, fuhr, flog, traf, verlor, gewann, bekam, besuchte, wechsle wechselt",
 		}),
 		kinVerbs: newVocabulary(`ist sind heißt heißen wohnt wohnen lebt leben arbeitet arbeiten hat haben mag mögen liebt lieben wird werden war waren studiert
-			studieren spielt spielen kommt kommen feiert zieht spricht fährt hasst kocht geht beginnt endet läuft`),
+			studieren spielt spielen kommt kommen feiert zieht spricht fährt hasst kocht geht beginnt endet läuft verträgt vertragen isst essen trinkt trinken kann können darf dürfen muss müssen will wollen möchte braucht besucht lernt lernen heiratet fährt fahren leitet kauft schläft liegt baut hilft`),
 		participles: map[string]memory.FactType{
 			"beschlossen": memory.TypeDecision, "entschieden": memory.TypeDecision, "entschlossen": memory.TypeDecision, "geeinigt": memory.TypeDecision,
 			"gezogen": memory.TypeEvent, "umgezogen": memory.TypeEvent, "gekauft": memory.TypeEvent, "verkauft": memory.TypeEvent, "geheiratet": memory.TypeEvent,

@@ -9,6 +9,8 @@ import (
 func TestGerman(t *testing.T) {
 	t.Parallel()
 	keeps(t, []kept{
+		{"Meine Tochter verträgt keine Laktose.", "Nutzer sagt: Meine Tochter verträgt keine Laktose", memory.TypeFact},
+		{"Am liebsten baue ich Stühle.", "Am liebsten baut der Nutzer Stühle", memory.TypeFact},
 		{"Ich mag Kaffee.", "Nutzer mag Kaffee", memory.TypePreference},
 		{"Hallo, ich heiße Jörg.", "", ""},
 		{"Ich heiße Jörg.", "Nutzer heißt Jörg", memory.TypeIdentity},

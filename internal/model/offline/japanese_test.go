@@ -9,6 +9,8 @@ import (
 func TestJapanese(t *testing.T) {
 	t.Parallel()
 	keeps(t, []kept{
+		{"はじめまして、中村葵です。", "ユーザーは中村葵です", memory.TypeIdentity},
+		{"ロックはあまり好きではありません。", "ユーザーはロックはあまり好きではありません", memory.TypePreference},
 		{"コーヒーが好きです。", "ユーザーはコーヒーが好きです", memory.TypePreference},
 		{"私は肉を食べません。", "ユーザーは肉を食べません", memory.TypePreference},
 		{"はじめまして、田中と申します。", "ユーザーは田中と申します", memory.TypeIdentity},

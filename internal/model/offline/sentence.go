@@ -71,6 +71,53 @@ func add(found []sentence, runes []rune, question bool) []sentence {
 	return append(found, sentence{text: text, question: question})
 }
 
+// maxHead is how many words may stand before a clause that is read alone: more of them are seldom empty.
+const maxHead = 3
+
+// tails returns the clauses of a sentence that can be read without their beginning: behind the first comma, if few
+// words and no condition stand before it, and in Chinese behind every comma that "I" follows.
+func tails(text string) []string {
+	var found []string
+	for rest := text; ; {
+		_, tail, ok := strings.Cut(rest, "，")
+		if !ok {
+			break
+		}
+		if strings.HasPrefix(tail, "我") && !chineseCondition(text) {
+			found = append(found, tail)
+		}
+		rest = tail
+	}
+	head, tail, ok := strings.Cut(text, ", ")
+	if words := lowerWords(head); ok && len(words) > 0 && len(words) <= maxHead && !isCondition(words[0]) && !isMadeUp(head) {
+		found = append(found, strings.TrimSpace(tail))
+	}
+	return found
+}
+
+func chineseCondition(text string) bool {
+	for _, word := range []string{"如果", "要是", "假如", "假设", "假設", "若是", "想象"} {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// isMadeUp tells that what follows is an example or a story.
+func isMadeUp(head string) bool {
+	return hasWord(head, "example", "story", "dream", "game", "novel", "book", "film", "movie", "scene", "beispiel", "geschichte", "traum", "spiel",
+		"ejemplo", "historia", "sueño", "juego", "exemple", "histoire", "rêve", "jeu")
+}
+
+func isCondition(word string) bool {
+	switch word {
+	case "if", "when", "unless", "imagine", "suppose", "pretend", "wenn", "falls", "si", "s'", "cuando", "quand", "lorsque", "imagina", "imagine-toi", "stell", "stellen", "angenommen":
+		return true
+	}
+	return false
+}
+
 func final(r rune) bool { return strings.ContainsRune(".!?…。！？；", r) }
 
 // ends tells whether the mark at i ends a sentence. A point does so before a space or the end, unless it belongs

@@ -36,7 +36,8 @@ func newSpanish() *spanish {
 		},
 		remember: []string{"recuerda que", "recuerde que", "acuérdate de que", "ten en cuenta que", "no olvides que", "anota que", "apunta que", "recuerda:", "anota:"},
 		chatter: []string{
-			"tengo una pregunta", "tengo una duda", "tengo otra pregunta", "tengo un problema", "tengo hambre", "tengo sueño", "tengo prisa", "tengo razón", "estoy bien", "estoy en casa",
+			"tengo una pregunta", "tengo una duda", "tengo otra pregunta", "tengo un problema", "tengo un texto", "tengo una lista", "tengo una tabla", "tengo un archivo", "tengo un error", "tengo una frase", "tengo una función",
+			"tengo hambre", "tengo sueño", "tengo prisa", "tengo razón", "estoy bien", "estoy en casa",
 			"estoy muy bien", "estoy cansado", "estoy cansada", "estoy listo", "estoy lista", "estoy seguro", "estoy de acuerdo", "estoy aquí", "quiero saber", "quiero que",
 			"quiero preguntar", "quiero entender", "me gustaría saber", "me gustaría que", "me gustaría preguntar", "necesito ayuda", "necesito que", "necesito saber",
 			"necesito tu", "necesito un ejemplo", "espero que", "me gusta tu", "me gusta eso", "me gusta esa", "me gusta esta respuesta", "me encanta tu", "me encanta eso", "tengo que irme", "tengo que decir",
@@ -103,6 +104,9 @@ func (s *spanish) clause(text string, who speaker) (statement, bool) {
 	case strings.HasPrefix(lower, "nuestr") || first == "nosotros" || startsWith(text, "decidimos", "hemos decidido", "vamos a", "vivimos", "nos mudamos", "nos casamos", "elegimos", "tenemos"):
 		return s.ours(text, lower, who)
 	}
+	if found, ok := s.oursLater(text, lower, fields, who); ok {
+		return found, true
+	}
 	at := s.skipTime(fields)
 	before := strings.Join(fields[:at], " ")
 	st, ok := s.predicate(fields[at:], before, who)
@@ -113,6 +117,22 @@ func (s *spanish) clause(text string, who speaker) (statement, bool) {
 		return statement{text, memory.TypeEvent}, true
 	}
 	return statement{}, false
+}
+
+// oursLater reads what a group did behind an expression of time or place: "En el equipo hemos decidido …".
+func (s *spanish) oursLater(text, lower string, fields []string, who speaker) (statement, bool) {
+	if !startsWith(text, "en", "tras", "después de", "desde", "al", "el", "la", "hoy", "ayer", "este", "esta", "para") {
+		return statement{}, false
+	}
+	if !hasWord(strings.Join(fields[:min(len(fields), 8)], " "), "hemos", "decidimos", "vamos", "vivimos", "elegimos", "mudamos", "casamos") {
+		return statement{}, false
+	}
+	if strings.Contains(lower, "vamos a ver") || strings.Contains(lower, "vamos a empezar") {
+		return statement{}, false
+	}
+	found, ok := s.ours(text, lower, who)
+	found.text = who.or("El usuario") + " dice: " + upperFirst(text)
+	return found, ok
 }
 
 // skipTime returns where the verb may stand: at the beginning, or behind an expression of time.
@@ -134,7 +154,9 @@ func (s *spanish) predicate(fields []string, before string, who speaker) (statem
 	negation, reflexive := "", ""
 	for len(fields) > 1 {
 		word := strings.ToLower(fields[0])
-		if (word == "no" || word == "nunca" || word == "siempre" || word == "también") && negation == "" {
+		if word == "ya" && negation == "" && strings.EqualFold(fields[1], "no") {
+			negation, fields = "ya no ", fields[1:]
+		} else if (word == "no" || word == "nunca" || word == "siempre" || word == "también") && negation == "" {
 			negation = word + " "
 		} else if word == "me" {
 			reflexive = "se "

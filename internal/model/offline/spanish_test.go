@@ -9,6 +9,8 @@ import (
 func TestSpanish(t *testing.T) {
 	t.Parallel()
 	keeps(t, []kept{
+		{"Ya no me gusta el café.", "Al usuario ya no le gusta el café", memory.TypePreference},
+		{"En el equipo hemos decidido usar Rust.", "El usuario dice: En el equipo hemos decidido usar Rust", memory.TypeDecision},
 		{"Me gusta el café.", "Al usuario le gusta el café", memory.TypePreference},
 		{"No me gustan las aceitunas.", "Al usuario no le gustan las aceitunas", memory.TypePreference},
 		{"Hola, me llamo Ana García.", "El usuario se llama Ana García", memory.TypeIdentity},

@@ -48,7 +48,7 @@ func (c *Client) Extract(ctx context.Context, request model.Request) (model.Extr
 		if failure == nil {
 			c.dialect.learn(form)
 			usage.Duration = time.Since(started)
-			return read(completion, usage)
+			return read(completion, request.Known, usage)
 		}
 		simpler, ok := form.without(failure.refusal)
 		if !ok {
@@ -69,7 +69,7 @@ func (c *Client) ask(ctx context.Context, prompt model.Prompt, form form, usage 
 	case formatSchema:
 		params.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
 			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-				Name: model.AnswerName, Strict: sdk.Bool(true), Schema: model.AnswerSchema(),
+				Name: model.AnswerName, Strict: sdk.Bool(true), Schema: prompt.Schema,
 			},
 		}
 	case formatObject:
@@ -95,7 +95,7 @@ func (c *Client) ask(ctx context.Context, prompt model.Prompt, form form, usage 
 }
 
 // read takes the facts out of a completion that arrived whole.
-func read(completion *sdk.ChatCompletion, usage model.Usage) (model.Extraction, error) {
+func read(completion *sdk.ChatCompletion, known []model.Known, usage model.Usage) (model.Extraction, error) {
 	fail := func(class task.Class, reason string) (model.Extraction, error) {
 		failure := model.NewError(class, reason, nil)
 		failure.Usage, failure.Status = usage, http.StatusOK
@@ -116,7 +116,7 @@ func read(completion *sdk.ChatCompletion, usage model.Usage) (model.Extraction, 
 	case choice.FinishReason == "length":
 		return fail(task.OutputInvalid, model.ReasonTruncated)
 	}
-	facts, err := model.Parse(choice.Message.Content)
+	facts, err := model.Parse(choice.Message.Content, known)
 	if err != nil {
 		var failure *model.Error
 		if errors.As(err, &failure) {

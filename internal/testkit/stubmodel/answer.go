@@ -67,13 +67,22 @@ func Content(text string) Answer { return Answer{Content: text, custom: true} }
 
 // Facts is a valid answer with these facts; without any it says that there is nothing to remember.
 func Facts(texts ...string) Answer {
-	type fact struct {
-		Text string `json:"text"`
-	}
-	facts := make([]fact, 0, len(texts))
+	facts := make([]Fact, 0, len(texts))
 	for _, text := range texts {
-		facts = append(facts, fact{text})
+		facts = append(facts, Fact{Text: text})
 	}
+	return FactList(facts)
+}
+
+// Fact is one fact of an answer. Supersedes is sent as it is, whether the request knows that number or not, and
+// left out when it is nil.
+type Fact struct {
+	Text       string `json:"text"`
+	Supersedes any    `json:"supersedes,omitempty"`
+}
+
+// FactList is a valid answer with these facts.
+func FactList(facts []Fact) Answer {
 	encoded, err := json.Marshal(map[string]any{"facts": facts})
 	if err != nil {
 		return Answer{Status: http.StatusInternalServerError, Words: ProviderWords}

@@ -29,14 +29,16 @@ type Call struct {
 	At       time.Time
 	Header   http.Header
 	Body     []byte
-	// System is the system prompt, Conversation what stood in the prompt's section, Inputs the texts to embed.
+	// System is the system prompt, Conversation and Known what stood in the prompt's sections, Inputs the texts to
+	// embed.
 	System       string
 	Conversation []model.Message
+	Known        []model.Known
 	Inputs       []string
 }
 
 // Contains tells whether a turn, the caller's wishes or a text to embed contains marker. The fixed words of the
-// prompt don't count.
+// prompt and what is known don't count.
 func (c Call) Contains(marker string) bool {
 	if _, wishes, ok := strings.Cut(c.System, "\n"+model.WishesOpen+"\n"); ok && strings.Contains(wishes, marker) {
 		return true
@@ -103,6 +105,7 @@ func newCall(endpoint Endpoint, header http.Header, body []byte) Call {
 			continue
 		}
 		call.Conversation = append(call.Conversation, turnsOf(text)...)
+		call.Known = append(call.Known, knownOf(text)...)
 	}
 	var one string
 	if json.Unmarshal(request.Input, &call.Inputs) != nil && json.Unmarshal(request.Input, &one) == nil {
@@ -144,4 +147,30 @@ func turnsOf(text string) []model.Message {
 		}
 	}
 	return turns
+}
+
+// knownOf reads the section of a prompt that holds what is known already.
+func knownOf(text string) []model.Known {
+	_, rest, found := strings.Cut(text, model.KnownOpen+"\n")
+	if !found {
+		return nil
+	}
+	section, _, _ := strings.Cut(rest, model.KnownClose)
+	var known []model.Known
+	for row := range strings.Lines(section) {
+		var statement struct {
+			N    int
+			Text string
+			Said string
+		}
+		if json.Unmarshal([]byte(row), &statement) != nil {
+			continue
+		}
+		said, err := time.Parse(time.DateOnly, statement.Said)
+		if err != nil {
+			said = time.Time{}
+		}
+		known = append(known, model.Known{Number: statement.N, Text: statement.Text, Said: said})
+	}
+	return known
 }

@@ -2,6 +2,7 @@ package stubmodel
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -115,18 +116,37 @@ func (h *Hold) wait(ctx context.Context, ended <-chan struct{}) bool {
 	}
 }
 
-// FactLines answers one fact for each line of a user's turn that begins with "FACT: ". It is the default.
+// FactLines answers one fact for each line of a user's turn that begins with "FACT: ". A line that goes on with
+// " REPLACES: " and a text makes the fact supersede the newest known statement that contains the text, if there is
+// one. It is the default.
 func FactLines(call Call) Answer {
-	var facts []string
+	facts := []Fact{}
 	for _, turn := range call.Conversation {
 		if turn.Role != "user" {
 			continue
 		}
 		for line := range strings.Lines(turn.Content) {
-			if fact, ok := strings.CutPrefix(strings.TrimSpace(line), "FACT: "); ok {
-				facts = append(facts, fact)
+			rest, ok := strings.CutPrefix(strings.TrimSpace(line), "FACT: ")
+			if !ok {
+				continue
 			}
+			text, outdated, replaces := strings.Cut(rest, " REPLACES: ")
+			fact := Fact{Text: text}
+			if number := call.knows(outdated); replaces && number != 0 {
+				fact.Supersedes = number
+			}
+			facts = append(facts, fact)
 		}
 	}
-	return Facts(facts...)
+	return FactList(facts)
+}
+
+// knows returns the number of the newest known statement that contains text, 0 if there is none.
+func (c Call) knows(text string) int {
+	for _, k := range slices.Backward(c.Known) {
+		if strings.Contains(k.Text, text) {
+			return k.Number
+		}
+	}
+	return 0
 }

@@ -1,0 +1,204 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-memory/holdfast/internal/command"
+	"github.com/holdfast-memory/holdfast/internal/failpoint"
+	"github.com/holdfast-memory/holdfast/internal/worker"
+)
+
+// eraseBatchLimit bounds a piece by its payloads: each may be 250,000 bytes.
+const eraseBatchLimit = 10
+
+// batchesToEraseSQL finds batches that still have their input: they wait, run, or have failed. A batch has no scope,
+// its changes have those of their records.
+const batchesToEraseSQL = `
+SELECT m.id, m.accepted_at, m.lane, true
+  FROM tasks m
+ WHERE m.workspace_id = @workspace AND m.kind = 'memory_batch_update' AND m.accepted_at <= @erased_at
+   AND m.command IS NOT NULL
+   AND (m.accepted_at, m.id) < (coalesce(@at::timestamptz, 'infinity'),
+                                coalesce(@after::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+ ORDER BY m.accepted_at DESC, m.id DESC
+ LIMIT @limit`
+
+func (j EraseJob) batchWindow(ctx context.Context, l worker.Lease, place erasePlace, piece *erasePiece) (erasePlace, error) {
+	args := pgx.NamedArgs{"workspace": l.WorkspaceID, "erased_at": piece.erasedAt, "limit": eraseBatchLimit}
+	rows, err := j.hits(ctx, "batches to erase", batchesToEraseSQL, args, place)
+	if err != nil {
+		return place, err
+	}
+	if to, more := piece.collect(rows, eraseBatchLimit, place); more {
+		return to, nil
+	}
+	return place.next(), nil
+}
+
+const lockBatchesSQL = `
+SELECT id, payload_format, command FROM tasks
+ WHERE id = ANY(@ids::uuid[]) AND workspace_id = @workspace AND command IS NOT NULL
+ ORDER BY id
+   FOR UPDATE`
+
+const coveredRecordsSQL = `
+SELECT m.id FROM memories m
+ WHERE m.id = ANY(@ids::uuid[]) AND m.workspace_id = @workspace AND m.accepted_at <= @erased_at%s`
+
+const rewriteBatchesSQL = `
+UPDATE tasks AS t SET command = n.command, updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
+  FROM unnest(@ids::uuid[], @commands::bytea[]) AS n (id, command)
+ WHERE t.id = n.id`
+
+// storedBatch is the input of a batch as it is kept.
+type storedBatch struct {
+	ID      uuid.UUID
+	Format  int
+	Command []byte
+}
+
+// eraseFromBatches takes the new contents of covered records out of batches that wait, run or have failed. The batch
+// goes on: to its pieces a covered record is gone.
+func (tx *Tx) eraseFromBatches(ctx context.Context, l worker.Lease, piece *erasePiece) error {
+	now := tx.db.now()
+	held := false
+	var stored []storedBatch
+	b := &batch{}
+	if err := piece.addMove(b, l, now, &held); err != nil {
+		return err
+	}
+	b.query("lock batches", lockBatchesSQL, pgx.NamedArgs{"ids": piece.ids, "workspace": l.WorkspaceID}, func(rows pgx.Rows) error {
+		var err error
+		stored, err = pgx.CollectRows(rows, pgx.RowToStructByPos[storedBatch])
+		return err
+	})
+	if err := tx.send(ctx, b); err != nil {
+		return err
+	}
+	if !held {
+		return errNotHere
+	}
+	failpoint.Hit("erase.in_tx")
+	batches, records, err := readBatches(stored)
+	if err != nil || len(records) == 0 {
+		return err
+	}
+	gone, err := tx.coveredRecords(ctx, l, piece, records)
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	return tx.rewriteBatches(ctx, stored, batches, gone, now)
+}
+
+// readBatches decodes the inputs and lists the records that they name. What no worker could read is left to the
+// retention of failed input.
+func readBatches(stored []storedBatch) ([]command.Batch, []uuid.UUID, error) {
+	batches := make([]command.Batch, len(stored))
+	var records []uuid.UUID
+	for i, s := range stored {
+		var err error
+		batches[i], err = command.DecodeBatch(s.Format, s.Command)
+		if err != nil && !errors.Is(err, command.ErrUnreadable) {
+			return nil, nil, err
+		}
+		records = append(records, idsOf(batches[i].Changes)...)
+	}
+	return batches, records, nil
+}
+
+func (tx *Tx) coveredRecords(ctx context.Context, l worker.Lease, piece *erasePiece, records []uuid.UUID) (map[uuid.UUID]bool, error) {
+	scope, args := eraseArgs(l, piece)
+	args["ids"] = records
+	gone := map[uuid.UUID]bool{}
+	b := &batch{}
+	b.query("covered records", fmt.Sprintf(coveredRecordsSQL, scope), args, func(rows pgx.Rows) error {
+		clear(gone)
+		for rows.Next() {
+			var id uuid.UUID
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			gone[id] = true
+		}
+		return nil
+	})
+	return gone, tx.send(ctx, b)
+}
+
+func (tx *Tx) rewriteBatches(ctx context.Context, stored []storedBatch, batches []command.Batch, gone map[uuid.UUID]bool, now *time.Time) error {
+	var ids []uuid.UUID
+	var commands [][]byte
+	for i, s := range stored {
+		touched := false
+		for n, c := range batches[i].Changes {
+			if gone[c.ID] {
+				batches[i].Changes[n] = command.Change{ID: c.ID, Delete: c.Delete, Version: c.Version}
+				touched = true
+			}
+		}
+		if !touched {
+			continue
+		}
+		encoded, err := batches[i].Encode()
+		if err != nil {
+			return err
+		}
+		ids, commands = append(ids, s.ID), append(commands, encoded)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	b := &batch{}
+	b.exec("rewrite batches", rewriteBatchesSQL, pgx.NamedArgs{"ids": ids, "commands": commands, "now": now}, nil)
+	return tx.send(ctx, b)
+}
+
+// copiesToEraseSQL finds snapshots that were read before the fence and hold what the erase is about, as they hold
+// everything of the workspace.
+const copiesToEraseSQL = `
+SELECT t.id, t.accepted_at, NULL::bytea, true
+  FROM all_tasks t
+ WHERE t.workspace_id = @workspace AND t.kind = 'export' AND t.accepted_at <= @erased_at
+   AND (t.accepted_at, t.id) < (coalesce(@at::timestamptz, 'infinity'),
+                                coalesce(@after::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+   AND EXISTS (SELECT FROM task_parts p WHERE p.task_id = t.id)
+ ORDER BY t.accepted_at DESC, t.id DESC
+ LIMIT @limit`
+
+const eraseCopiesSQL = `DELETE FROM task_parts WHERE task_id = ANY(@ids::uuid[]) AND workspace_id = @workspace`
+
+func (j EraseJob) copyWindow(ctx context.Context, l worker.Lease, place erasePlace, piece *erasePiece) (erasePlace, error) {
+	args := pgx.NamedArgs{"workspace": l.WorkspaceID, "erased_at": piece.erasedAt, "limit": 1} // a snapshot has many parts
+	rows, err := j.hits(ctx, "copies to erase", copiesToEraseSQL, args, place)
+	if err != nil {
+		return place, err
+	}
+	if to, more := piece.collect(rows, 1, place); more {
+		return to, nil
+	}
+	return place.next(), nil
+}
+
+// eraseCopies removes snapshots that the workspace has not fetched: what has been erased must not come back from one.
+func (tx *Tx) eraseCopies(ctx context.Context, l worker.Lease, piece *erasePiece) error {
+	held := false
+	b := &batch{}
+	if err := piece.addMove(b, l, tx.db.now(), &held); err != nil {
+		return err
+	}
+	b.exec("erase copies", eraseCopiesSQL, pgx.NamedArgs{"ids": piece.ids, "workspace": l.WorkspaceID}, nil)
+	if err := tx.send(ctx, b); err != nil {
+		return err
+	}
+	if !held {
+		return errNotHere
+	}
+	failpoint.Hit("erase.in_tx")
+	return nil
+}

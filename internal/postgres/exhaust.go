@@ -1,0 +1,125 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-memory/holdfast/internal/failpoint"
+	"github.com/holdfast-memory/holdfast/internal/repair"
+	"github.com/holdfast-memory/holdfast/internal/task"
+	"github.com/holdfast-memory/holdfast/internal/worker"
+)
+
+// tryLaneSQL takes the lane's row if nobody holds it: who holds it may be frozen, and another round comes.
+const tryLaneSQL = `SELECT 1 FROM lanes WHERE workspace_id = @workspace AND lane = @lane FOR UPDATE SKIP LOCKED`
+
+// exhaustSQL fails a task that crashed too often before its canonical commit.
+const exhaustSQL = `
+WITH old AS (
+  SELECT id, status, worker_incarnation, claimed_at FROM tasks WHERE id = @task FOR UPDATE SKIP LOCKED
+)
+UPDATE tasks AS t SET status = 'failed', head = false, lease_token = NULL, lease_until = NULL,
+       error_class = 'crash', error_code = 'ATTEMPTS_EXHAUSTED',
+       completed_at = (SELECT coalesce(@now::timestamptz, clock_timestamp())),
+       updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
+  FROM old
+ WHERE t.id = old.id AND t.stage = 'accepted' AND t.crashes >= @max_attempts
+   AND (t.status = 'pending'
+        OR t.status = 'running' AND t.lease_until <= (SELECT coalesce(@now::timestamptz, clock_timestamp())))
+RETURNING t.generation, t.claims, old.status = 'running', old.worker_incarnation, old.claimed_at`
+
+// waitingSQL reads a page of the index of waiting tasks and answers the exhausted ones of it, and its last row.
+const waitingSQL = `
+WITH page AS MATERIALIZED (
+  SELECT t.workspace_id, t.run_after, t.id, t.stage = 'accepted' AND t.crashes >= @max_attempts AS exhausted
+    FROM tasks t
+   WHERE t.status = 'pending' AND t.ready AND (t.workspace_id, t.run_after, t.id) > (@workspace, @at, @after)
+   ORDER BY t.workspace_id, t.run_after, t.id
+   LIMIT @limit
+), counted AS (
+  SELECT page.*, count(*) OVER () AS total, row_number() OVER (ORDER BY workspace_id, run_after, id) AS place FROM page
+)
+SELECT workspace_id, run_after, id, exhausted, total FROM counted WHERE exhausted OR place = total ORDER BY place`
+
+// waitingTask is the place of one finding in the index of waiting tasks.
+type waitingTask repair.Cursor
+
+func (t waitingTask) place() repair.Cursor { return repair.Cursor(t) }
+
+// ExhaustAfter implements repair.Leases.
+func (db *DB) ExhaustAfter(ctx context.Context, maxAttempts int, after repair.Cursor, limit int) ([]worker.Rescued, repair.Swept, error) {
+	var found []waitingTask
+	page := repair.Swept{Next: after}
+	err := db.read(ctx, "waiting tasks", waitingSQL, pgx.NamedArgs{
+		"max_attempts": maxAttempts, "workspace": after.Workspace, "at": after.At, "after": after.ID, "limit": limit,
+	}, func(rows pgx.Rows) error {
+		for rows.Next() {
+			var exhausted bool
+			var total int
+			if err := rows.Scan(&page.Next.Workspace, &page.Next.At, &page.Next.ID, &exhausted, &total); err != nil {
+				return err
+			}
+			page.More = total == limit
+			if exhausted {
+				found = append(found, waitingTask(page.Next))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, repair.Swept{}, err
+	}
+	return moveEach(ctx, db, found, page, func(ctx context.Context, t waitingTask) (*worker.Rescued, error) {
+		return db.exhaust(ctx, t.ID, maxAttempts)
+	})
+}
+
+// exhaust fails a task whose crashes are exhausted and releases its hold; nil when it no longer is.
+func (db *DB) exhaust(ctx context.Context, id uuid.UUID, maxAttempts int) (*worker.Rescued, error) {
+	at, err := db.placeOf(ctx, id)
+	if err != nil || at == nil {
+		return nil, err
+	}
+	moved := &worker.Rescued{TaskID: id, WorkspaceID: at.workspace, Failed: true}
+	err = db.InTx(ctx, at.workspace, func(ctx context.Context, tx *Tx) error {
+		moved.Hints = nil
+		now := tx.db.now()
+		var was *closed
+		free := false
+		b := &batch{}
+		b.query("try lane", tryLaneSQL, pgx.NamedArgs{"workspace": at.workspace, "lane": at.lane[:]}, fence(&free))
+		if err := tx.send(ctx, b); err != nil {
+			return err
+		}
+		if !free {
+			return errNotHere
+		}
+		b = &batch{}
+		b.query("exhaust", exhaustSQL, pgx.NamedArgs{"task": id, "max_attempts": maxAttempts, "now": now},
+			func(rows pgx.Rows) error {
+				var err error
+				was, err = scanClosed(rows)
+				return err
+			})
+		if err := tx.send(ctx, b); err != nil {
+			return err
+		}
+		if was == nil {
+			return errNotHere
+		}
+		failpoint.Hit("exhaust.in_tx")
+		b = &batch{}
+		addClosing(b, id, *at, *was, "crashed", task.Crash, now, func(h task.Hint) { moved.Hints = append(moved.Hints, h) })
+		return tx.send(ctx, b)
+	})
+	if errors.Is(err, errNotHere) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return moved, nil
+}
