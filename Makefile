@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo up build test check generate fmt vuln fuzz bench-extract
+.PHONY: help demo up build test check generate fmt vuln fuzz bench-extract bench-recall
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,3 +42,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 
 bench-extract: ## precision and recall of extraction, offline and with the model that HOLDFAST_EXTRACTOR names (SHOW=1: what was missed)
 	@go run ./internal/model/evaluate $(if $(SHOW),--show)
+
+bench-recall: ## recall@10 of search on the project's own set: BM25, vectors (of HOLDFAST_EMBEDDER) and both fused
+	@.ci/setup test
+	@set -o pipefail; go test -tags bench -count 1 -v -run '^TestRecallAtTen$$' ./internal/postgres | grep -v '^=== '

@@ -375,6 +375,8 @@ CREATE TABLE items (
 ) WITH (fillfactor = 80);
 CREATE INDEX items_event ON items (workspace_id, event_id);
 CREATE INDEX items_session ON items (workspace_id, account, session, at, item_key);
+-- Pages over all of an account in order.
+CREATE INDEX items_order ON items (workspace_id, account, at, created_at, item_key);
 
 -- One rebuild of projections: how far it is, by record id.
 CREATE TABLE reindexes (

@@ -116,9 +116,11 @@ func (c *addCommand) messages(s *session) ([]message, error) {
 	case c.File != "" && c.Text != "":
 		return nil, exitf(app.ExitUsage, "give a text or a file")
 	case c.File != "":
-		return readConversation(c.File, s.in)
+		found, err := readConversation(c.File, s.in)
+		return found.messages, err
 	case c.Text == "-" || c.Text == "" && piped(s.in):
-		return readConversation("-", s.in)
+		found, err := readConversation("-", s.in)
+		return found.messages, err
 	case strings.TrimSpace(c.Text) == "":
 		return nil, exitf(app.ExitUsage, "give a text, a file with --file, or a conversation on standard input")
 	}

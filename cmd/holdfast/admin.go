@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -55,6 +56,9 @@ type workspaceCreate struct {
 func (c *workspaceCreate) Run(s *session) error {
 	return s.admin(c.Database, func(db *postgres.DB) error {
 		w, err := db.CreateWorkspace(s.ctx, c.Name, !c.Unmetered)
+		if errors.Is(err, postgres.ErrWorkspaceExists) {
+			return exitf(app.ExitFailed, "a workspace named %q exists", c.Name)
+		}
 		if err != nil {
 			return err
 		}
@@ -92,7 +96,7 @@ func (c *workspaceSuspend) Run(s *session) error {
 	return s.admin(c.Database, func(db *postgres.DB) error {
 		w, err := db.SuspendWorkspace(s.ctx, c.Workspace, !c.Resume)
 		if err != nil {
-			return err
+			return unknownWorkspace(err, c.Workspace)
 		}
 		return s.show(workspaceOf(w), "ws_%s  %s  %s\n", w.ID, w.Name, workspaceOf(w).Status)
 	})
@@ -129,9 +133,9 @@ type ofWorkspace struct {
 
 type keyCreate struct {
 	ofWorkspace
-	Name       string        `env:"-" help:"What it is for."`
-	Permission []string      `env:"-" placeholder:"NAME" help:"What it may do, several times or with commas (all but admin): memory:read, memory:write, operations:read, operations:retry, credits:read, admin."`
-	Expires    time.Duration `env:"-" placeholder:"720h" help:"When it ends by itself (never)."`
+	Name       string         `env:"-" help:"What it is for."`
+	Permission []string       `env:"-" sep:"none" placeholder:"NAME" help:"What it may do, several times or with commas (all but admin): memory:read, memory:write, operations:read, operations:retry, credits:read, admin."`
+	Expires    *time.Duration `env:"-" placeholder:"720h" help:"When it ends by itself (never)."`
 }
 
 func (c *keyCreate) Run(s *session) error {
@@ -140,14 +144,17 @@ func (c *keyCreate) Run(s *session) error {
 		return err
 	}
 	var expires *time.Time
-	if c.Expires != 0 {
-		at := time.Now().Add(c.Expires)
+	if c.Expires != nil {
+		if *c.Expires <= 0 {
+			return exitf(app.ExitUsage, "--expires must be a time to come, such as 720h; leave it out for a key that does not end by itself")
+		}
+		at := time.Now().Add(*c.Expires)
 		expires = &at
 	}
 	return s.admin(c.Database, func(db *postgres.DB) error {
 		w, err := db.Workspace(s.ctx, c.Workspace)
 		if err != nil {
-			return err
+			return unknownWorkspace(err, c.Workspace)
 		}
 		key, err := db.CreateKey(s.ctx, w.ID, c.Name, permissions, expires)
 		if err != nil {
@@ -160,12 +167,14 @@ func (c *keyCreate) Run(s *session) error {
 // permissionsOf are the named ones, and without names all that an application needs.
 func permissionsOf(names []string) ([]access.Permission, error) {
 	var permissions []access.Permission
-	for _, name := range names {
-		p, ok := access.ParsePermission(name)
-		if !ok {
-			return nil, exitf(app.ExitUsage, "there is no permission %q", name)
+	for _, list := range names {
+		for name := range strings.SplitSeq(list, ",") {
+			p, ok := access.ParsePermission(strings.TrimSpace(name))
+			if !ok {
+				return nil, exitf(app.ExitUsage, "there is no permission %q", name)
+			}
+			permissions = append(permissions, p)
 		}
-		permissions = append(permissions, p)
 	}
 	if len(permissions) > 0 {
 		return permissions, nil
@@ -184,7 +193,7 @@ func (c *keyList) Run(s *session) error {
 	return s.admin(c.Database, func(db *postgres.DB) error {
 		w, err := db.Workspace(s.ctx, c.Workspace)
 		if err != nil {
-			return err
+			return unknownWorkspace(err, c.Workspace)
 		}
 		found, err := db.ListKeys(s.ctx, w.ID)
 		if err != nil {
@@ -230,8 +239,9 @@ func joined(permissions []access.Permission) string {
 }
 
 type keyRevoke struct {
-	ofWorkspace
-	ID string `arg:"" help:"The key's id, or the key itself."`
+	app.Database
+	Workspace string `help:"The workspace's id or name (the one that has the key)."`
+	ID        string `arg:"" help:"The key's id, or the key itself."`
 }
 
 func (c *keyRevoke) Run(s *session) error {
@@ -241,13 +251,45 @@ func (c *keyRevoke) Run(s *session) error {
 	}
 	id = strings.TrimPrefix(id, "hfk_")
 	return s.admin(c.Database, func(db *postgres.DB) error {
-		w, err := db.Workspace(s.ctx, c.Workspace)
+		w, err := c.owner(s, db, id)
 		if err != nil {
 			return err
 		}
 		if err := db.RevokeKey(s.ctx, w.ID, id); err != nil {
 			return err
 		}
-		return s.show(map[string]string{"id": id, "state": "revoked"}, "%s is revoked.\n", id)
+		return s.show(map[string]string{"id": id, "state": "revoked", "workspace": "ws_" + w.ID.String()},
+			"%s of workspace %s is revoked.\n", id, w.Name)
 	})
+}
+
+// owner is the workspace that has the key. One that is named must be that one.
+func (c *keyRevoke) owner(s *session, db *postgres.DB, id string) (postgres.Workspace, error) {
+	owner, err := db.WorkspaceOfKey(s.ctx, id)
+	if errors.Is(err, postgres.ErrNoKey) {
+		return postgres.Workspace{}, exitf(app.ExitFailed, "there is no key of this id")
+	}
+	if err != nil {
+		return postgres.Workspace{}, err
+	}
+	w, err := db.Workspace(s.ctx, owner.String())
+	if err != nil || c.Workspace == "" {
+		return w, err
+	}
+	named, err := db.Workspace(s.ctx, c.Workspace)
+	if err != nil {
+		return w, unknownWorkspace(err, c.Workspace)
+	}
+	if named.ID != owner {
+		return w, exitf(app.ExitFailed, "this key belongs to workspace %q (ws_%s), not to %q; nothing is revoked", w.Name, w.ID, named.Name)
+	}
+	return w, nil
+}
+
+// unknownWorkspace names the workspace that there is not.
+func unknownWorkspace(err error, idOrName string) error {
+	if errors.Is(err, postgres.ErrNoWorkspace) {
+		return exitf(app.ExitFailed, "there is no workspace %q", idOrName)
+	}
+	return err
 }

@@ -116,8 +116,47 @@ func TestCommands(t *testing.T) {
 		if before.Available != 0 || !first.Granted || second.Granted || second.Available != 50 {
 			t.Fatalf("0, then 50 granted, then nothing: %+v %+v %+v", before, first, second)
 		}
-		if code, _ := m.run("", "credits", "grant", "--workspace", "broke", "--reference", "invoice-7", "60"); code != 1 {
-			t.Fatalf("another amount under the reference ended with %d", code)
+		if code, said := m.fails("credits", "grant", "--workspace", "broke", "--reference", "invoice-7", "60"); code != 1 ||
+			!strings.Contains(said, `"invoice-7" was granted before with another amount than 60`) {
+			t.Fatalf("another amount under the reference ended with %d: %s", code, said)
+		}
+	})
+
+	t.Run("WhatIsNoWorkspaceIsSaidOnce", func(t *testing.T) {
+		t.Parallel()
+		m.json(&workspace{}, "workspace", "create", "twice")
+		for _, c := range []struct {
+			args []string
+			code int
+			said string
+		}{
+			{[]string{"workspace", "create", "twice"}, 1, `holdfast: a workspace named "twice" exists`},
+			{[]string{"workspace", "create", ""}, 2, "holdfast: name: 1 to 100 visible characters"},
+			{[]string{"workspace", "suspend", "nobody"}, 1, `holdfast: there is no workspace "nobody"`},
+			{[]string{"key", "list", "--workspace", "nobody"}, 1, `holdfast: there is no workspace "nobody"`},
+			{[]string{"credits", "grant", "--reference", "r", "0"}, 2, "holdfast: amount: 1 to 1000000000000"},
+		} {
+			if code, said := m.fails(c.args...); code != c.code || strings.TrimSpace(said) != c.said {
+				t.Errorf("%q ended with %d: %s", c.args, code, said)
+			}
+		}
+	})
+
+	t.Run("KeyIsFoundWithoutItsWorkspace", func(t *testing.T) {
+		t.Parallel()
+		m.json(&workspace{}, "workspace", "create", "elsewhere")
+		var key struct{ ID, Key string }
+		m.json(&key, "key", "create", "--workspace", "elsewhere")
+		if code, said := m.fails("key", "revoke", "--workspace", "default", key.ID); code != 1 || !strings.Contains(said, `belongs to workspace "elsewhere"`) {
+			t.Fatalf("a key of another workspace: %d %s", code, said)
+		}
+		var revoked struct{ State, Workspace string }
+		m.json(&revoked, "key", "revoke", key.Key)
+		if revoked.State != "revoked" || !strings.HasPrefix(revoked.Workspace, "ws_") {
+			t.Fatalf("got %+v", revoked)
+		}
+		if code, said := m.fails("key", "revoke", "nosuchkey123"); code != 1 || !strings.Contains(said, "no key of this id") {
+			t.Fatalf("an unknown key: %d %s", code, said)
 		}
 	})
 
@@ -177,12 +216,53 @@ func TestCommands(t *testing.T) {
 	})
 }
 
+// fails runs a command and returns its exit code and standard error.
+func (m *machine) fails(args ...string) (int, string) {
+	m.t.Helper()
+	p := m.start("holdfast", args...)
+	return p.Wait(stopTime), p.Stderr()
+}
+
+// TestNobodyThere holds what is said when a server doesn't answer.
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	dead := []string{"--database-url", "postgres://someone:open-sesame@127.0.0.1:1/holdfast"}
+	for _, command := range [][]string{
+		{"workspace", "list"}, {"workspace", "create", "x"}, {"key", "list"}, {"credits", "show"}, {"migrate"}, {"up"},
+	} {
+		code, said := m.fails(append(command, dead...)...)
+		if code != exitTryAgain || !strings.Contains(said, "127.0.0.1:1") || strings.Contains(said, "open-sesame") || strings.Contains(said, "someone") {
+			t.Errorf("%q ended with %d: %s", command, code, said)
+		}
+	}
+	nobody := []string{"--api", "http://127.0.0.1:1", "--api-key", "k"}
+	for _, command := range [][]string{{"search", "tea", "--user-id", "u"}, {"event", "wait", "x"}, {"event", "list", "--idempotency-key", "k"}} {
+		if code, said := m.fails(append(command, nobody...)...); code != exitTryAgain || strings.Contains(said, "same key") {
+			t.Errorf("%q ended with %d: %s", command, code, said)
+		}
+	}
+	if code, said := m.fails(append([]string{"add", "tea", "--user-id", "u"}, nobody...)...); code != exitTryAgain || !strings.Contains(said, "same key") {
+		t.Errorf("add ended with %d: %s", code, said)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	if code, out := m.run("", "--version"); code != 0 || strings.TrimSpace(out) == "" {
+		t.Fatalf("--version ended with %d: %s", code, out)
+	}
+}
+
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	for name, args := range map[string][]string{
 		"NoCommand": {}, "UnknownCommand": {"fly"}, "NoAPI": {"event", "list"}, "ShortLease": {"up", "--lease-ttl", "10ms"},
-		"UnknownPermission": {"key", "create", "--permission", "everything"},
+		"UnknownPermission": {"key", "create", "--permission", "everything"}, "NoPermission": {"key", "create", "--permission", ""},
+		"HalfAPermissionList": {"key", "create", "--permission", "memory:read,"}, "KeyThatEndsAtOnce": {"key", "create", "--expires", "0s"},
+		"KeyThatHasEnded": {"key", "create", "--expires=-1h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -130,21 +130,28 @@ func (c *client) send(ctx context.Context, method, path, idempotencyKey string, 
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return answer{}, c.unreachable(err)
+		return answer{}, c.unreachable(err, idempotencyKey != "" && method != http.MethodGet)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return answer{}, c.unreachable(err)
+		return answer{}, c.unreachable(err, idempotencyKey != "" && method != http.MethodGet)
 	}
 	return answer{response.StatusCode, response.Header, bytes.TrimSpace(text)}, nil
 }
 
-func (c *client) unreachable(err error) error {
+// unreachable tells what to do after a request without an answer: keyed is a write with an Idempotency-Key.
+func (c *client) unreachable(err error, keyed bool) error {
+	if errors.Is(err, context.Canceled) {
+		return exitf(exitInterrupted, "interrupted")
+	}
 	if inner, ok := errors.AsType[*url.Error](err); ok {
 		err = inner.Err
 	}
-	return exitf(exitTryAgain, "%s does not answer (%v): the same request with the same key may be sent again", c.base, err)
+	if keyed {
+		return exitf(exitTryAgain, "%s does not answer (%v): the same request with the same key may be sent again", c.base, err)
+	}
+	return exitf(exitTryAgain, "%s does not answer (%v)", c.base, err)
 }
 
 // refusal turns an answer that isn't 2xx into an error.

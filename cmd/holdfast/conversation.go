@@ -21,61 +21,68 @@ type message struct {
 	Name    string `json:"name,omitempty"`
 }
 
+// conversation is what was said, and how many of its messages have no text: calls of tools and pictures.
+type conversation struct {
+	messages []message
+	leftOut  int
+}
+
 // readConversation reads a file, or with "-" everything that in has.
-func readConversation(path string, in io.Reader) ([]message, error) {
+func readConversation(path string, in io.Reader) (conversation, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, fmt.Errorf("read conversation: %w", err)
+			return conversation{}, fmt.Errorf("read conversation: %w", err)
 		}
 		defer f.Close()
 		in = f
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxConversation+1))
 	if err != nil {
-		return nil, fmt.Errorf("read conversation: %w", err)
+		return conversation{}, fmt.Errorf("read conversation: %w", err)
 	}
 	if len(text) > maxConversation {
-		return nil, fmt.Errorf("the conversation is larger than %d bytes; the API takes 250,000", maxConversation)
+		return conversation{}, fmt.Errorf("the conversation is larger than %d bytes; the API takes 250,000", maxConversation)
 	}
 	return parseConversation(text)
 }
 
 // parseConversation reads a list of {"role", "content"}, an object with such a list under "messages", one JSON object
 // a line, or plain text, which is one message of the user. Content may be a list of parts; their text counts.
-func parseConversation(text []byte) ([]message, error) {
+func parseConversation(text []byte) (conversation, error) {
+	var found conversation
 	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
 	if len(text) == 0 {
-		return nil, errors.New("the conversation is empty")
+		return found, errors.New("the conversation is empty")
 	}
 	if !utf8.Valid(text) {
-		return nil, errors.New("the conversation is not UTF-8 text")
+		return found, errors.New("the conversation is not UTF-8 text")
 	}
 	if text[0] != '{' && text[0] != '[' {
-		return []message{{Role: "user", Content: string(text)}}, nil
+		return conversation{messages: []message{{Role: "user", Content: string(text)}}}, nil
 	}
 	turns, err := parseTurns(text)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	messages := make([]message, 0, len(turns))
 	for i, t := range turns {
 		content, err := t.text()
 		if err != nil {
-			return nil, fmt.Errorf("message %d: %w", i+1, err)
+			return found, fmt.Errorf("message %d: %w", i+1, err)
 		}
 		if strings.TrimSpace(content) == "" {
-			continue // a call of a tool, or a picture
+			found.leftOut++
+			continue
 		}
 		if t.Role == "" {
-			return nil, fmt.Errorf(`message %d has no "role"`, i+1)
+			return found, fmt.Errorf(`message %d has no "role"`, i+1)
 		}
-		messages = append(messages, message{Role: t.Role, Content: content, Name: t.Name})
+		found.messages = append(found.messages, message{Role: t.Role, Content: content, Name: t.Name})
 	}
-	if len(messages) == 0 {
-		return nil, errors.New("the conversation has no message with text")
+	if len(found.messages) == 0 {
+		return found, errors.New("the conversation has no message with text")
 	}
-	return messages, nil
+	return found, nil
 }
 
 // turn is a message as applications write it.

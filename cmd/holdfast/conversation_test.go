@@ -34,16 +34,19 @@ func TestConversation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := parseConversation([]byte(c.text))
-			if (err != nil) != (c.want == nil) || !slices.Equal(got, c.want) {
+			if (err != nil) != (c.want == nil) || err == nil && !slices.Equal(got.messages, c.want) {
 				t.Fatalf("got %+v, %v", got, err)
+			}
+			if leftOut := strings.Contains(name, "LeftOut"); err == nil && (got.leftOut == 1) != leftOut {
+				t.Fatalf("%d left out", got.leftOut)
 			}
 		})
 	}
 
 	t.Run("TheExampleIsOne", func(t *testing.T) {
 		t.Parallel()
-		if got, err := parseConversation(examples.Conversation()); err != nil || len(got) < 5 {
-			t.Fatalf("got %d messages, %v", len(got), err)
+		if got, err := parseConversation(examples.Conversation()); err != nil || len(got.messages) < 5 {
+			t.Fatalf("got %d messages, %v", len(got.messages), err)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-memory/holdfast/internal/app"
 	"github.com/holdfast-memory/holdfast/internal/credit"
+	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/postgres"
 )
 
@@ -24,9 +25,13 @@ func (c *creditGrant) Run(s *session) error {
 	return s.admin(c.Database, func(db *postgres.DB) error {
 		w, err := db.Workspace(s.ctx, c.Workspace)
 		if err != nil {
-			return err
+			return unknownWorkspace(err, c.Workspace)
 		}
 		granted, err := db.Grant(s.ctx, w.ID, c.Reference, c.Amount)
+		if fault.Is(err, fault.IdempotencyConflict) {
+			return exitf(app.ExitFailed, "the reference %q was granted before with another amount than %d: nothing is added. "+
+				"`holdfast credits show` has the journal; a further grant needs a reference of its own", c.Reference, c.Amount)
+		}
 		if err != nil {
 			return err
 		}
@@ -60,7 +65,7 @@ func (c *creditShow) Run(s *session) error {
 	return s.admin(c.Database, func(db *postgres.DB) error {
 		w, err := db.Workspace(s.ctx, c.Workspace)
 		if err != nil {
-			return err
+			return unknownWorkspace(err, c.Workspace)
 		}
 		page, err := db.Entries(s.ctx, w.ID, nil, c.Limit)
 		if err != nil {

@@ -2,14 +2,19 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-memory/holdfast/examples"
 	"github.com/holdfast-memory/holdfast/internal/app"
+	"github.com/holdfast-memory/holdfast/internal/command"
 )
 
 type demoCommand struct {
@@ -28,15 +33,16 @@ const (
 // demo is one run of it.
 type demo struct {
 	session      *session
-	conversation []message
-	source       string
+	conversation conversation
+	report       demoReport
 	world        *world
 	api          *client
-	step         int
 
 	canaries [2]string // stands in a message, stands in the instructions
 	first    string    // the first event
 	charged  int       // events that were paid for
+	traced   []string  // raw messages that were found in the database while they waited
+	short    int       // messages that are too short to be searched for
 }
 
 // untrue is a claim that did not hold. The demo then ends with 1.
@@ -44,24 +50,49 @@ type untrue struct{ claim string }
 
 func (e *untrue) Error() string { return "NOT TRUE: " + e.claim }
 
+// Run runs the demo. A signal, and a reader of the output who went away, break it off: it then leaves nothing behind.
 func (c *demoCommand) Run(s *session) error {
-	conversation, source, err := c.conversation(s)
+	found, source, err := c.conversation(s)
 	if err != nil {
 		return err
 	}
-	if len(conversation) > maxTurns {
-		return fmt.Errorf("the conversation has %d messages; one request of the API takes 500", len(conversation))
+	d := &demo{session: s, conversation: found, canaries: [2]string{"mark-" + rand.Text(), "mark-" + rand.Text()}}
+	d.report.Conversation = demoConversation{Source: source, Messages: len(found.messages), LeftOut: found.leftOut}
+	if err := d.fits(); err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, demoBound)
-	defer cancel()
-	limited := *s
-	limited.ctx = ctx
-	d := &demo{session: &limited, conversation: conversation, source: source}
+	ctx, stop := context.WithCancel(s.ctx)
+	defer stop()
+	gone := make(chan os.Signal, 1) // with this the writes fail, and the process lives on to clean up
+	signal.Notify(gone, syscall.SIGPIPE)
+	defer signal.Stop(gone)
+	go func() {
+		select {
+		case <-gone:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
 	return d.run(ctx)
 }
 
+// fits refuses what the API would refuse, before anything is started.
+func (d *demo) fits() error {
+	if n := len(d.conversation.messages); n > maxTurns {
+		return exitf(app.ExitUsage, "the conversation has %d messages; one request of the API takes 500, and the demo adds one", n)
+	}
+	body, err := json.Marshal(d.request())
+	if err != nil {
+		return fmt.Errorf("encode request: %w", err)
+	}
+	if len(body) > command.MaxBody {
+		return exitf(app.ExitUsage, "the conversation makes a request of %d bytes; the API takes %d: shorten it", len(body), command.MaxBody)
+	}
+	return nil
+}
+
 // conversation is the named one, or that of standard input when something is there, or the example.
-func (c *demoCommand) conversation(s *session) ([]message, string, error) {
+func (c *demoCommand) conversation(s *session) (conversation, string, error) {
 	if c.Conversation != "" {
 		found, err := readConversation(c.Conversation, s.in)
 		return found, c.Conversation, err
@@ -119,7 +150,8 @@ func piped(in *os.File) bool {
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
 }
 
-// run runs the steps in their world and ends it. A failed demo keeps its files, to be looked at.
+// run runs the steps in their world and ends it. A failed demo keeps its files, to be looked at; one that was broken
+// off doesn't.
 func (d *demo) run(ctx context.Context) error {
 	began := time.Now()
 	w, err := newWorld()
@@ -127,25 +159,40 @@ func (d *demo) run(ctx context.Context) error {
 		return err
 	}
 	d.world = w
-	err = d.steps(ctx)
-	if serr := d.world.stop(); serr != nil {
-		err = errors.Join(err, serr)
+	bounded, cancel := context.WithTimeout(ctx, demoBound)
+	defer cancel()
+	err = d.steps(bounded)
+	if errors.Is(bounded.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("it takes longer than %s: %w", demoBound, err)
+	}
+	stopped := d.world.stop()
+	if ctx.Err() != nil { // whatever has failed since then failed for that
+		if err := os.RemoveAll(w.dir); err != nil {
+			return fmt.Errorf("interrupted; remove the demo's files: %w", err)
+		}
+		return errors.Join(exitf(exitInterrupted, "interrupted"), d.finish(began, "interrupted"))
+	}
+	if err = errors.Join(err, stopped); err == nil {
+		err = d.nothingLeft()
 	}
 	if err != nil {
+		d.report.Kept = w.dir
 		d.say("")
-		d.say("The demo failed; logs and data are kept in %s", w.dir)
-		return err
-	}
-	if err := d.nothingLeft(); err != nil {
-		return err
+		d.say("The demo failed; logs and data, your conversation too, are kept in %s", w.dir)
+		return errors.Join(err, d.finish(began, err.Error()))
 	}
 	d.say("")
 	d.say("Every claim above was checked. %.0f seconds; nothing is left running.", time.Since(began).Seconds())
-	return nil
+	return d.finish(began, "")
 }
 
 func (d *demo) steps(ctx context.Context) error {
-	d.say("Holdfast demo, with the conversation of %s (%d messages).", d.source, len(d.conversation))
+	c := d.report.Conversation
+	leftOut := ""
+	if c.LeftOut > 0 {
+		leftOut = fmt.Sprintf("; %d more without text are left out", c.LeftOut)
+	}
+	d.say("Holdfast demo, with the conversation of %s (%d messages%s).", c.Source, c.Messages, leftOut)
 	d.say("Starting a private PostgreSQL, NATS and the API, as `holdfast up --workers 0`.")
 	running, err := d.world.up(ctx)
 	if err != nil {
@@ -161,22 +208,6 @@ func (d *demo) steps(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// title begins a step.
-func (d *demo) title(format string, args ...any) {
-	d.step++
-	d.say("")
-	d.say("%d. %s", d.step, fmt.Sprintf(format, args...))
-}
-
-func (d *demo) say(format string, args ...any) {
-	fmt.Fprintf(d.session.out, format+"\n", args...)
-}
-
-// proves ends a step.
-func (d *demo) proves(format string, args ...any) {
-	d.say("   PROVED: %s", fmt.Sprintf(format, args...))
 }
 
 // claim fails unless it holds.

@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -161,25 +163,67 @@ func (d *demo) ledger(ctx context.Context) error {
 // shortest is the least length of a message that is searched for: shorter ones stand in other texts by chance.
 const shortest = 24
 
+// trace finds every raw message where it waits, so that finding none of them later means something.
+func (d *demo) trace(ctx context.Context) error {
+	for _, m := range d.conversation.messages {
+		if utf8.RuneCountInString(m.Content) < shortest {
+			d.short++
+			continue
+		}
+		if slices.Contains(d.traced, m.Content) {
+			continue
+		}
+		found, _, err := d.find(ctx, m.Content)
+		if err != nil {
+			return err
+		}
+		if err := claim(found["tasks"] == 1, "a raw message waits in one row of tasks, not in %s", names(found)); err != nil {
+			return err
+		}
+		d.traced = append(d.traced, m.Content)
+	}
+	found, _, err := d.find(ctx, d.canaries[1])
+	if err != nil {
+		return err
+	}
+	return claim(found["tasks"] == 1, "the mark in the instructions waits in one row of tasks, not in %s", names(found))
+}
+
+// find counts the rows of each table that hold text, as it is or as it stands in JSON.
+func (d *demo) find(ctx context.Context, text string) (map[string]int, int, error) {
+	url := d.world.running.DatabaseURL
+	found, tables, err := postgres.FindText(ctx, url, text)
+	if err != nil {
+		return nil, 0, err
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return nil, 0, fmt.Errorf("encode message: %w", err)
+	}
+	inJSON := string(quoted[1 : len(quoted)-1])
+	if inJSON == text {
+		return found, tables, nil
+	}
+	more, _, err := postgres.FindText(ctx, url, inJSON)
+	for table, n := range more {
+		found[table] = max(found[table], n)
+	}
+	return found, tables, err
+}
+
 // textIsGone searches every table, log and file of the servers for what was said.
 func (d *demo) textIsGone(ctx context.Context) error {
 	d.title("The raw text is gone")
-	searched := append([]string{}, d.canaries[:]...)
 	memories, err := d.memories(ctx)
 	if err != nil {
 		return err
 	}
 	kept := strings.Join(memories, "\n")
-	for _, m := range d.conversation {
-		if utf8.RuneCountInString(m.Content) >= shortest && !strings.Contains(kept, m.Content) {
-			searched = append(searched, m.Content)
-		}
-	}
+	searched := slices.DeleteFunc(slices.Clone(d.traced), func(text string) bool { return strings.Contains(kept, text) })
 	tables := 0
-	for _, text := range searched {
+	for _, text := range append(slices.Clone(searched), d.canaries[:]...) {
 		var found map[string]int
-		found, tables, err = postgres.FindText(ctx, d.world.running.DatabaseURL, text)
-		if err != nil {
+		if found, tables, err = d.find(ctx, text); err != nil {
 			return err
 		}
 		if err := claim(len(found) == 0, "a raw message is still in %s", names(found)); err != nil {
@@ -190,10 +234,43 @@ func (d *demo) textIsGone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.say("   SELECT over all %d tables, text and bytes: none of %d raw messages, and neither mark, of which one stood in small", tables, len(searched)-len(d.canaries))
-	d.say("   talk and one in the instructions. Neither is in any of %d files of NATS and of the logs, PostgreSQL's too.", files)
-	d.proves("after success only the memories are kept; the event still tells what became of the request")
+	e, err := d.event(ctx, d.first)
+	if err != nil {
+		return err
+	}
+	if err := claim(e.Status == "SUCCEEDED", "%s is SUCCEEDED, not %s", d.first, e.Status); err != nil {
+		return err
+	}
+	d.say("   Step 1 found %s and the demo's own two marks in the database, of which one stands in small talk and one", count(len(d.traced), "raw message"))
+	d.say("   in the instructions. The same SELECT over all %d tables, text and bytes, now finds neither mark%s.", tables, norAny(len(searched)))
+	d.say("   Neither mark is in any of %d files of NATS and of the logs, PostgreSQL's too.", files)
+	if d.short > 0 {
+		d.say("   Not searched for: %s of less than %d characters, which may stand in other texts by chance.", count(d.short, "message"), shortest)
+	}
+	if same := len(d.traced) - len(searched); same > 0 {
+		d.say("   Not searched for: %s, word for word a memory now.", count(same, "message"))
+	}
+	what := "the two marks"
+	if len(searched) > 0 {
+		what = count(len(searched), "raw message") + " and the two marks"
+	}
+	d.proves("%s are gone after success, only memories are kept, and the event still tells what became of the request", what)
 	return nil
+}
+
+func norAny(messages int) string {
+	if messages == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and none of %s", count(messages, "raw message"))
+}
+
+// count is a number of things.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // searchFiles looks for texts in the files of NATS, in PostgreSQL's log and in the logs of all processes.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net/http"
 	"slices"
@@ -28,7 +27,7 @@ const (
 
 // request is the conversation as it is posted, with a mark in a message and one in the instructions.
 func (d *demo) request() map[string]any {
-	messages := append(slices.Clone(d.conversation), message{
+	messages := append(slices.Clone(d.conversation.messages), message{
 		Role: "assistant", Content: "You're welcome! (This line of small talk holds the mark " + d.canaries[0] + ".)",
 	})
 	return map[string]any{
@@ -38,7 +37,6 @@ func (d *demo) request() map[string]any {
 
 func (d *demo) receipt(ctx context.Context) error {
 	d.title("A receipt, before any work is done")
-	d.canaries = [2]string{"mark-" + rand.Text(), "mark-" + rand.Text()}
 	before := time.Now()
 	got, err := d.post(ctx, firstKey, d.request())
 	if err != nil {
@@ -54,6 +52,7 @@ func (d *demo) receipt(ctx context.Context) error {
 	if err := firstOf(
 		claim(got.status == http.StatusAccepted && got.Status == "PENDING", "the receipt is 202 PENDING, not %d %s", got.status, got.Status),
 		claim(len(found) == 1 && found["tasks"] == 1, "the text waits in one row of tasks, not in %v", found),
+		d.trace(ctx),
 		d.balance(ctx, 1, 0),
 	); err != nil {
 		return err
@@ -91,7 +90,13 @@ func (d *demo) completion(ctx context.Context) error {
 	); err != nil {
 		return err
 	}
-	d.proves("the memories, the outcome and the charge of %d credits came in one commit", price)
+	if len(memories) == 0 {
+		d.say("   The offline model found nothing worth keeping in this conversation, so this step shows nothing about memories; steps 5")
+		d.say("   and 6 store some.")
+		d.proves("the event says so itself (%s), and its %d credits are charged: the model did run", e.what(), price)
+		return nil
+	}
+	d.proves("an event that says SUCCEEDED names the memories that are there, all %d of them, and its %d credits are charged", len(memories), price)
 	return nil
 }
 
@@ -123,7 +128,11 @@ func (d *demo) sameRequest(ctx context.Context) error {
 	); err != nil {
 		return err
 	}
-	d.proves("one command is one event, whoever retries: no memory twice, nothing charged")
+	if len(memories) == 0 {
+		d.proves("one command is one event, whoever retries: still no memory, and nothing charged")
+		return nil
+	}
+	d.proves("one command is one event, whoever retries: none of %d memories twice, nothing charged", len(memories))
 	return nil
 }
 

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,13 +12,16 @@ import (
 )
 
 type grammar struct {
-	JSON bool `name:"json" env:"-" help:"Print JSON for scripts."`
+	JSON        bool            `name:"json" env:"-" help:"Print JSON for scripts."`
+	VersionFlag app.VersionFlag `name:"version" env:"-" help:"Print the version and end."`
 
 	Up        upCommand        `cmd:"" help:"Run everything here, with a private PostgreSQL and an embedded NATS unless others are named."`
 	Demo      demoCommand      `cmd:"" help:"Show what Holdfast promises with real processes, and leave nothing running."`
 	Add       addCommand       `cmd:"" help:"Remember a text or a conversation."`
 	Event     eventCommands    `cmd:"" help:"Look at events, wait for them, retry or cancel them."`
 	Search    searchCommand    `cmd:"" help:"Find memories."`
+	Export    exportCommand    `cmd:"" help:"Write a snapshot of the workspace."`
+	Import    importCommand    `cmd:"" help:"Read a snapshot into an empty workspace."`
 	Doctor    doctorCommand    `cmd:"" help:"Check database, NATS, model and clock, and say what to do."`
 	Migrate   migrateCommand   `cmd:"" help:"Bring the database to this build's schema."`
 	Reindex   reindexCommand   `cmd:"" help:"Make the terms and vectors of all memories anew, while everything else runs."`
@@ -45,21 +47,14 @@ type session struct {
 func main() { os.Exit(run()) }
 
 func run() int {
+	ctx, release := app.Signals(context.Background()) // first, so that no signal is met unprepared
+	defer release()
 	var g grammar
 	selected := app.Parse(&g, "holdfast", "Durable memory writes for applications with language models. "+
 		"Every flag can also be set as HOLDFAST_…, such as HOLDFAST_API_KEY.")
-	ctx, release := app.Signals(context.Background())
-	defer release()
 	s := &session{ctx: ctx, out: os.Stdout, err: os.Stderr, in: os.Stdin, json: g.JSON}
-	err := selected.Run(s)
-	if err == nil {
-		return app.ExitOK
-	}
-	code := app.ExitFailed
-	if e, ok := errors.AsType[*exitError](err); ok {
-		code = e.code
-	}
-	if text := err.Error(); text != "" {
+	code, text := verdict(selected.Run(s))
+	if text != "" {
 		fmt.Fprintln(os.Stderr, "holdfast:", text)
 	}
 	return code

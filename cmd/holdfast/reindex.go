@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/holdfast-memory/holdfast/internal/app"
@@ -15,13 +16,14 @@ type reindexCommand struct {
 // progressEvery keeps the progress readable: a page takes some milliseconds or some seconds.
 const progressEvery = time.Second
 
-// Run rebuilds everything and shows how far it is. What was done stays done when it is stopped or fails.
+// Run rebuilds everything and shows on standard error how far it is. What was done stays done when it is stopped or
+// fails.
 func (c *reindexCommand) Run(s *session) error {
 	var shown time.Time
 	done, err := app.Reindex(s.ctx, c.Database, c.Models, func(r repair.Reindex) {
 		if now := time.Now(); !r.Finished && now.Sub(shown) >= progressEvery {
 			shown = now
-			_ = s.show(reindexOf(r), "%d of about %d memories\n", r.Done, r.Total) // the rebuild doesn't end for a closed pipe
+			fmt.Fprintf(s.err, "%d of about %d memories\n", r.Done, r.Total)
 		}
 	})
 	if err != nil {

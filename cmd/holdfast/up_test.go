@@ -69,6 +69,30 @@ func TestUp(t *testing.T) {
 	}
 }
 
+// TestUpStoppedEarly breaks off starts at several points: each is a clean stop that reports nothing.
+func TestUpStoppedEarly(t *testing.T) {
+	t.Parallel()
+	for _, pause := range []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond, 400 * time.Millisecond, 1200 * time.Millisecond} {
+		t.Run(pause.String(), func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			p := m.start("holdfast", "up", "--json")
+			p.WaitForOutput(`"starting"`, readyTime)
+			select { // the point of the start at which the signal comes is what is varied
+			case <-p.Exited():
+			case <-time.After(pause):
+			}
+			p.Signal(syscall.SIGTERM)
+			if code := p.Wait(stopTime); code != 0 || strings.Contains(p.Stderr(), "holdfast:") {
+				t.Fatalf("it ended with %d: %s", code, p.Stderr())
+			}
+			if !m.missing("run.json") {
+				t.Fatal("run.json is left")
+			}
+		})
+	}
+}
+
 func TestUpOverOtherServers(t *testing.T) {
 	t.Parallel()
 

@@ -27,8 +27,26 @@ func (c *core) addChanges(deps *httpapi.Deps, prices credit.Prices) error {
 		return err
 	}
 	deps.Changer, deps.Batcher, deps.Entities = changer, batcher, entities
+	if deps.Exports, err = recall.NewExports(c.db); err != nil {
+		return err
+	}
+	if deps.Mover, err = write.NewMover(countedAccepts{c.db, c.metrics}, countedImports{c.db, c.metrics}, c.wakeups); err != nil {
+		return err
+	}
 	deps.Eraser, err = c.newEraser()
 	return err
+}
+
+// countedImports counts what is decided about imports.
+type countedImports struct {
+	store   write.ImportStore
+	metrics *obs.Metrics
+}
+
+func (s countedImports) AcceptImport(ctx context.Context, item write.Acceptance, parts write.Parts) write.Accepted {
+	a := s.store.AcceptImport(ctx, item, parts)
+	s.metrics.Accept(string(item.Kind), verdict(a.Replayed, a.Refused), refusal(a.Refused))
+	return a
 }
 
 // newEraser builds erases that the API runs itself as long as their caller waits.

@@ -90,7 +90,7 @@ func openPool(ctx context.Context, d Database, conns int32) (*postgres.DB, error
 		URL: d.DatabaseURL.Reveal(), MaxConns: conns, TransactionPooler: d.DatabasePooler == "transaction",
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open database: %w", err)
+		return nil, reached(d.DatabaseURL, fmt.Errorf("open: %w", err))
 	}
 	return db, nil
 }
@@ -105,7 +105,7 @@ func requireMigrated(ctx context.Context, d Database) error {
 	}
 	current, latest, err := postgres.MigrationStatus(ctx, d.Direct().Reveal())
 	if err != nil {
-		return fmt.Errorf("look at the database: %w", err)
+		return reached(d.Direct(), err)
 	}
 	if current < latest {
 		return fmt.Errorf("the database has schema version %d and this build needs %d: run `holdfast migrate` first", current, latest)

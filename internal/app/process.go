@@ -68,10 +68,12 @@ func (p *process) openAdmin(ctx context.Context, base int) error {
 // run starts everything, calls started, and stops everything when ctx ends or a part fails.
 func (p *process) run(ctx context.Context, started func() error) error {
 	err := p.start(ctx)
-	if err == nil && started != nil {
+	if err == nil && started != nil && ctx.Err() == nil {
 		err = started()
 	}
-	if err == nil {
+	if err != nil {
+		err = unlessStopped(ctx, err)
+	} else {
 		if p.admin != nil {
 			p.admin.SetReady(true)
 		}

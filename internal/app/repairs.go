@@ -34,8 +34,11 @@ func RunRepair(ctx context.Context, s Settings, mode RepairMode, out io.Writer) 
 		s.RepairInterval = mode.Every
 	}
 	p, err := prepare(ctx, s, "repair", repairAdminPort)
-	if err != nil {
+	if err != nil && mode.Once {
 		return err
+	}
+	if err != nil {
+		return unlessStopped(ctx, err)
 	}
 	if mode.Once {
 		err := p.repairOnce(ctx, mode.JSON, out)

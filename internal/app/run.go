@@ -46,7 +46,7 @@ func Signals(parent context.Context) (ctx context.Context, release func()) {
 func RunAPI(ctx context.Context, s Settings) error {
 	p, err := prepare(ctx, s, "api", apiAdminPort)
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	address := s.Listen
 	if address == "" {
@@ -54,7 +54,7 @@ func RunAPI(ctx context.Context, s Settings) error {
 	}
 	listener, err := listenOn(ctx, address)
 	if err != nil {
-		return errors.Join(err, p.stop(ctx))
+		return errors.Join(unlessStopped(ctx, err), p.stop(ctx))
 	}
 	if err := p.addAPI(listener); err != nil {
 		return errors.Join(err, p.stop(ctx))
@@ -67,10 +67,10 @@ func RunAPI(ctx context.Context, s Settings) error {
 func RunWorker(ctx context.Context, s Settings) error {
 	p, err := prepare(ctx, s, "worker", workerAdminPort)
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	if err := p.addWorkers(ctx, 1); err != nil {
-		return errors.Join(err, p.stop(ctx))
+		return errors.Join(unlessStopped(ctx, err), p.stop(ctx))
 	}
 	p.addWatch()
 	return p.run(ctx, nil)

@@ -33,31 +33,25 @@ type ports struct {
 	NATS     int `json:"nats"`
 }
 
-// startServers starts what s doesn't name and writes the addresses into it.
-func startServers(ctx context.Context, dir string, s *Settings) (_ *servers, err error) {
+// start starts what s doesn't name and writes the addresses into it. What is up after an error is the caller's to stop.
+func (r *servers) start(ctx context.Context, s *Settings) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, serverStart)
 	defer cancel()
-	run := &servers{dir: dir}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, run.stop(context.WithoutCancel(ctx)))
-		}
-	}()
-	before := run.keptPorts()
+	before := r.keptPorts()
 	if s.DatabaseURL == "" {
-		if run.postgres, err = startPostgres(ctx, dir, before.Postgres); err != nil {
-			return run, err
+		if r.postgres, err = startPostgres(ctx, r.dir, before.Postgres); err != nil {
+			return err
 		}
-		s.DatabaseURL, s.DatabaseDirectURL = model.Secret(run.postgres.URL()), ""
+		s.DatabaseURL, s.DatabaseDirectURL = model.Secret(r.postgres.URL()), ""
 		s.DatabasePooler = "none"
 	}
 	if s.NATSURL == "" {
-		if run.nats, err = startNATS(ctx, dir, before.NATS); err != nil {
-			return run, err
+		if r.nats, err = startNATS(ctx, r.dir, before.NATS); err != nil {
+			return err
 		}
-		s.NATSURL = model.Secret(run.nats.URL())
+		s.NATSURL = model.Secret(r.nats.URL())
 	}
-	return run, run.keepPorts(before)
+	return r.keepPorts(before)
 }
 
 // startPostgres tries the port of the last start first, and any free one when that is taken.

@@ -91,6 +91,25 @@ func TestSettings(t *testing.T) {
 		}
 	})
 
+	t.Run("SnapshotSaysHowACommandIsToBeRead", func(t *testing.T) {
+		t.Parallel()
+		for arg, want := range map[string]string{
+			"--extractor=offline":                           `{"prompt":"holdfast-2","extractor":"offline"}`,
+			"--extractor=openai":                            `{"prompt":"holdfast-2","extractor":"openai","model":"gpt-4.1-mini"}`,
+			"--extractor=openai --openai-model=llama3":      `{"prompt":"holdfast-2","extractor":"openai","model":"llama3"}`,
+			"--extractor=anthropic":                         `{"prompt":"holdfast-2","extractor":"anthropic","model":"claude-haiku-4-5"}`,
+			"--extractor=anthropic --anthropic-model=other": `{"prompt":"holdfast-2","extractor":"anthropic","model":"other"}`,
+		} {
+			s, _, err := parsed(t, strings.Fields(arg)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := s.snapshot(); err != nil || string(got) != want {
+				t.Errorf("%s: got %s, %v", arg, got, err)
+			}
+		}
+	})
+
 	t.Run("NeverPrintTheirSecrets", func(t *testing.T) {
 		t.Parallel()
 		s, _, err := parsed(t, "--database-url=postgres://u:canary@h/d", "--nats-url=nats://u:canary@h", "--openai-api-key=canary",

@@ -51,22 +51,28 @@ func RunUp(ctx context.Context, s Settings, up Up) (err error) {
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	log.Info().Msg("starting")
-	run, err := startServers(ctx, dir, &s)
-	if err != nil && errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return nil // stopped before it was ready, and everything is stopped
-	}
-	if err != nil {
-		return err
-	}
+	run := &servers{dir: dir}
 	defer func() { err = errors.Join(err, run.stop(context.WithoutCancel(ctx))) }()
+	if err := run.start(ctx, &s); err != nil {
+		return unlessStopped(ctx, err)
+	}
 	if err := migrateFor(ctx, s.Database, log); err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	c, err := openCore(ctx, s, log, "up")
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	return upProcess(ctx, c, run, up)
+}
+
+// unlessStopped is the error of a step of the start, nil when the program was told to stop meanwhile: a start that is
+// broken off is a stop, and what it says of itself then is no finding.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // upProcess runs the parts over servers that are there.
@@ -74,7 +80,7 @@ func upProcess(ctx context.Context, c *core, run *servers, up Up) error {
 	p := newProcess(c)
 	key, listener, err := p.assemble(ctx, run, up.Workers)
 	if err != nil {
-		return errors.Join(err, p.stop(ctx))
+		return errors.Join(unlessStopped(ctx, err), p.stop(ctx))
 	}
 	running := Running{
 		API: "http://" + listener.Addr().String(), Key: key.Reveal(),
@@ -131,7 +137,7 @@ func (p *process) assemble(ctx context.Context, run *servers, workers int) (acce
 func migrateFor(ctx context.Context, d Database, log zerolog.Logger) error {
 	applied, err := postgres.Migrate(ctx, d.Direct().Reveal())
 	if err != nil {
-		return err
+		return reached(d.Direct(), err)
 	}
 	if len(applied) > 0 {
 		log.Info().Ints64("versions", applied).Msg("database migrated")
@@ -145,5 +151,6 @@ func Migrate(ctx context.Context, d Database) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return postgres.Migrate(ctx, located.Direct().Reveal())
+	applied, err := postgres.Migrate(ctx, located.Direct().Reveal())
+	return applied, reached(located.Direct(), err)
 }

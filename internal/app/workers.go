@@ -50,7 +50,10 @@ func (c *core) newWorker(ctx context.Context) (*workerPart, error) {
 // jobs is the work of the kinds that are done in pieces.
 func (c *core) jobs() map[task.Kind]worker.Job {
 	batches := c.db.BatchJob()
-	return map[task.Kind]worker.Job{task.BatchUpdate: batches, task.BatchDelete: batches, task.Erase: c.db.EraseJob()}
+	return map[task.Kind]worker.Job{
+		task.BatchUpdate: batches, task.BatchDelete: batches, task.Erase: c.db.EraseJob(),
+		task.Export: c.db.ExportJob(), task.Import: c.db.ImportJob(),
+	}
 }
 
 // Start begins to take tasks.

@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -121,7 +122,7 @@ func TestItemsAreChecked(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := command.NewItems("u", "", c.inputs)
-			f, ok := err.(*fault.Error) //nolint:errorlint // the fault itself is what is promised
+			f, ok := errors.AsType[*fault.Error](err)
 			if !ok || f.Code != fault.InvalidRequest || f.Pointer != c.pointer {
 				t.Fatalf("%v, want a fault at %s", err, c.pointer)
 			}

@@ -23,7 +23,7 @@ func TestOrder(t *testing.T) {
 		for range random.IntN(3) {
 			s.stub.Queue(stubmodel.With(line), stubmodel.Reply(stubmodel.Refuse(http.StatusServiceUnavailable, "down")))
 		}
-		ids = append(ids, s.add(line, conversation("u", "FACT: "+line)))
+		ids = append(ids, s.add(keyOf(i), conversation("u", "FACT: "+line)))
 	}
 	for range 4 {
 		s.startWorker()

@@ -26,6 +26,7 @@ const (
 	VersionConflict        Code = "VERSION_CONFLICT"
 	NotRetryable           Code = "NOT_RETRYABLE"
 	NotCancellable         Code = "NOT_CANCELLABLE"
+	WorkspaceNotEmpty      Code = "WORKSPACE_NOT_EMPTY"
 	PayloadTooLarge        Code = "PAYLOAD_TOO_LARGE"
 	UnsupportedMediaType   Code = "UNSUPPORTED_MEDIA_TYPE"
 	RateLimited            Code = "RATE_LIMITED"
@@ -60,7 +61,7 @@ func Codes() []Code {
 		InvalidBody, InvalidRequest, ScopeRequired, IdempotencyKeyRequired, InvalidIdempotencyKey, InvalidCursor,
 		InvalidFilter, InvalidAPIKey, APIKeyExpired, InsufficientPermission, InsufficientCredits, MemoryNotFound,
 		EventNotFound, RouteNotFound, MethodNotAllowed, InputExpired, IdempotencyConflict, IdempotencyInProgress,
-		VersionConflict, NotRetryable, NotCancellable, PayloadTooLarge, UnsupportedMediaType, RateLimited,
+		VersionConflict, NotRetryable, NotCancellable, WorkspaceNotEmpty, PayloadTooLarge, UnsupportedMediaType, RateLimited,
 		TooManyPending, UnavailableNow, AcceptanceUnknown, NotImplemented, InternalError,
 	}
 }
@@ -109,6 +110,8 @@ func describe(code Code) (Description, bool) {
 		return Description{Conflict, "Not retryable", "Only a failed event can be retried.", false}, true
 	case NotCancellable:
 		return Description{Conflict, "Not cancellable", "The event has committed its memories or has ended; it can no longer be cancelled.", false}, true
+	case WorkspaceNotEmpty:
+		return Description{Conflict, "Workspace not empty", "An import needs a workspace without memories, items, other imports and erases under way.", false}, true
 	case PayloadTooLarge:
 		return Description{Invalid, "Payload too large", "The body is larger than 250,000 bytes. Split it.", false}, true
 	case UnsupportedMediaType:

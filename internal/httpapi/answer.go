@@ -88,3 +88,5 @@ func (a answer) VisitListEntitiesResponse(w http.ResponseWriter) error      { re
 func (a answer) VisitGetEntityResponse(w http.ResponseWriter) error         { return a.write(w) }
 func (a answer) VisitEraseScopeResponse(w http.ResponseWriter) error        { return a.write(w) }
 func (a answer) VisitEraseEntityResponse(w http.ResponseWriter) error       { return a.write(w) }
+func (a answer) VisitExportWorkspaceResponse(w http.ResponseWriter) error   { return a.write(w) }
+func (a answer) VisitImportWorkspaceResponse(w http.ResponseWriter) error   { return a.write(w) }

@@ -108,6 +108,8 @@ type Deps struct {
 	Changer       Changer
 	Batcher       Batcher
 	Eraser        Eraser
+	Mover         Mover
+	Exports       Exports
 	Retrier       Retrier
 	Canceller     Canceller
 	Events        Events
@@ -125,8 +127,8 @@ func (d Deps) validate() error {
 		"authenticator": d.Authenticator == nil, "accepter": d.Accepter == nil, "writer": d.Writer == nil,
 		"retrier": d.Retrier == nil, "canceller": d.Canceller == nil, "events": d.Events == nil,
 		"item events": d.ItemEvents == nil,
-		"eraser":      d.Eraser == nil,
-		"changer":     d.Changer == nil, "batcher": d.Batcher == nil, "entities": d.Entities == nil,
+		"eraser":      d.Eraser == nil, "mover": d.Mover == nil, "exports": d.Exports == nil,
+		"changer": d.Changer == nil, "batcher": d.Batcher == nil, "entities": d.Entities == nil,
 		"memories": d.Memories == nil, "searcher": d.Searcher == nil, "credits": d.Credits == nil,
 		"health": d.Health == nil,
 	} {

@@ -61,14 +61,14 @@ func (s *Server) mount(doc *openapi3.T, d Dialect) error {
 		return err
 	}
 	handlers := maps.Clone(d.Handlers)
-	for route, op := range table {
+	for place, op := range table {
 		handler, ok := handlers[op.id]
-		if !ok || s.operations[route] != nil {
-			return fmt.Errorf("httpapi: %s has no handler, or two documents have it", route)
+		if !ok || s.operations[place] != nil {
+			return fmt.Errorf("httpapi: %s has no handler, or two documents have it", place)
 		}
 		delete(handlers, op.id)
-		s.operations[route] = op
-		s.echo.Add(op.route.Method, echoPattern(op.route.Path), handled(handler))
+		s.operations[place] = op
+		s.echo.Add(op.route.Method, echoPattern(op.route.Path), route{handler}.serve)
 	}
 	if len(handlers) > 0 {
 		return fmt.Errorf("httpapi: %d handlers are for no operation of the document", len(handlers))
@@ -100,19 +100,20 @@ func addComponents(to, from *openapi3.Components) {
 	}
 }
 
-func handled(handler Handler) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		ctx := c.Request().Context()
-		raw, err := io.ReadAll(c.Request().Body) // bounded by the guard, which has read it already
-		if err != nil {
-			return fault.At(fault.InvalidBody, "", command.CompleteJSON)
-		}
-		body, err := handler(ctx, Call{Caller: callOf(ctx).caller, Header: c.Request().Header, body: raw})
-		if err != nil {
-			return err
-		}
-		return send(c.Response(), http.StatusOK, jsonType, body)
+// route is one operation of a dialect.
+type route struct{ handler Handler }
+
+func (r route) serve(c echo.Context) error {
+	raw, err := io.ReadAll(c.Request().Body) // bounded by the guard, which has read it already
+	if err != nil {
+		return fault.At(fault.InvalidBody, "", command.CompleteJSON)
 	}
+	ctx := c.Request().Context()
+	body, err := r.handler(ctx, Call{Caller: callOf(ctx).caller, Header: c.Request().Header, body: raw})
+	if err != nil {
+		return err
+	}
+	return send(c.Response(), http.StatusOK, jsonType, body)
 }
 
 // takeLarge takes a place among the large bodies if this one may be one of them, and answers what gives it back.

@@ -284,3 +284,24 @@ func TestChange(t *testing.T) {
 		w.do(t, "all", "POST", path(event.ID)+"/cancel", "").want(t, 409, fault.NotCancellable)
 	})
 }
+
+func TestEventsOfItems(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	event := w.put("all", eventIn(task.EventPending))
+	w.items["ev_0123456789abcdef"] = event.ID
+	for _, route := range []string{"GET /v1/events/", "GET /v1/operations/"} {
+		method, path, _ := strings.Cut(route, " ")
+		found := w.do(t, "all", method, path+"ev_0123456789abcdef", "")
+		if found.Code != 200 || !strings.Contains(found.Body.String(), eventID(event.ID)) {
+			t.Fatalf("%d %s", found.Code, found.Body)
+		}
+		for _, id := range []string{"ev_0123456789abcde0", "ev_0123456789ABCDEF", "ev_0123456789abcdef0", "ev_"} {
+			w.do(t, "all", method, path+id, "").want(t, 404, fault.EventNotFound)
+		}
+		w.do(t, "other", method, path+"ev_0123456789abcdef", "").want(t, 404, fault.EventNotFound)
+	}
+	if answer := w.do(t, "all", "POST", "/v1/events/ev_0123456789abcdef/cancel", ""); answer.Code != 202 {
+		t.Fatalf("cancel: %d %s", answer.Code, answer.Body)
+	}
+}

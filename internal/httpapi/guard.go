@@ -33,6 +33,9 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 		if op.waits {
 			bound += maxWait
 		}
+		if op.streams {
+			bound = streamBound
+		}
 		ctx, cancel := context.WithTimeout(c.Request().Context(), bound)
 		defer cancel()
 		c.SetRequest(c.Request().WithContext(ctx))
@@ -52,7 +55,12 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		defer leave()
-		if err := takeBody(c.Request(), op); err != nil {
+		if op.streams && op.takesBody {
+			err = takeLines(c, op)
+		} else {
+			err = takeBody(c.Request(), op)
+		}
+		if err != nil {
 			return err
 		}
 		if err := validate(c, op); err != nil {

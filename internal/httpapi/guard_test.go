@@ -22,6 +22,8 @@ var (
 	_ Changer   = (*write.Changer)(nil)
 	_ Eraser    = (*write.Eraser)(nil)
 	_ Batcher   = (*write.Batcher)(nil)
+	_ Mover     = (*write.Mover)(nil)
+	_ Exports   = (*recall.Exports)(nil)
 	_ Entities  = (*recall.Entities)(nil)
 	_ Retrier   = (*write.Retrier)(nil)
 	_ Canceller = (*write.Canceller)(nil)
@@ -77,6 +79,7 @@ func TestGuard(t *testing.T) {
 			"DELETE /v1/memories/:id": access.MemoryWrite, "PUT /v1/memories/batch": access.MemoryWrite,
 			"DELETE /v1/memories/batch": access.MemoryWrite, "GET /v1/memories/:id/history": access.MemoryRead,
 			"GET /v1/entities": access.MemoryRead, "GET /v1/entities/:type/:id": access.MemoryRead,
+			"POST /v1/exports": access.Admin, "GET /v1/exports/:id": access.Admin, "POST /v1/imports": access.Admin,
 			"DELETE /v1/memories": access.Admin, "DELETE /v1/entities/:type/:id": access.Admin,
 		} {
 			if op := w.server.operations[route]; op == nil || op.permission != permission {

@@ -27,6 +27,7 @@ type operation struct {
 	takesKey   bool // reads Idempotency-Key
 	waits      bool // may be asked to wait
 	maxBody    int  // of its body, in bytes
+	streams    bool // reads its body or writes its answer piece by piece
 	named      bool // its path ends in a type and an id of the caller's
 	prefix     string
 	notFound   fault.Code // the answer to an id that isn't one
@@ -78,6 +79,7 @@ func newOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem,
 	if limit, own := op.Extensions["x-max-body"].(float64); own {
 		entry.maxBody = int(limit)
 	}
+	entry.streams, _ = op.Extensions["x-streams"].(bool)
 	ownKey, _ := op.Extensions["x-own-key"].(bool) // read by other rules than those of the native contract
 	if strings.HasPrefix(path, "/v1/memories") {
 		entry.prefix, entry.notFound = memoryPrefix, fault.MemoryNotFound

@@ -153,7 +153,7 @@ func statusOf(code fault.Code) int {
 	case fault.MethodNotAllowed:
 		return http.StatusMethodNotAllowed
 	case fault.IdempotencyConflict, fault.IdempotencyInProgress, fault.VersionConflict, fault.NotRetryable,
-		fault.NotCancellable:
+		fault.NotCancellable, fault.WorkspaceNotEmpty:
 		return http.StatusConflict
 	case fault.InputExpired:
 		return http.StatusGone

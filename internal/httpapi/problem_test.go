@@ -20,7 +20,7 @@ func statuses() map[fault.Code]int {
 		fault.InvalidAPIKey: 401, fault.APIKeyExpired: 401, fault.InsufficientCredits: 402, fault.InsufficientPermission: 403,
 		fault.MemoryNotFound: 404, fault.EventNotFound: 404, fault.RouteNotFound: 404, fault.MethodNotAllowed: 405,
 		fault.IdempotencyConflict: 409, fault.IdempotencyInProgress: 409, fault.VersionConflict: 409,
-		fault.NotRetryable: 409, fault.NotCancellable: 409, fault.InputExpired: 410, fault.PayloadTooLarge: 413,
+		fault.NotRetryable: 409, fault.NotCancellable: 409, fault.WorkspaceNotEmpty: 409, fault.InputExpired: 410, fault.PayloadTooLarge: 413,
 		fault.UnsupportedMediaType: 415, fault.RateLimited: 429, fault.TooManyPending: 429, fault.InternalError: 500,
 		fault.NotImplemented: 501, fault.UnavailableNow: 503, fault.AcceptanceUnknown: 503,
 	}

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -104,12 +103,5 @@ func (s *Server) acceptBatch(ctx context.Context, batch command.Batch) (answer, 
 	if err != nil {
 		return answer{}, err
 	}
-	id := eventID(receipt.EventID)
-	header := map[string]string{"Location": "/v1/events/" + id, "Retry-After": seconds(retrySoon)}
-	if receipt.Replayed {
-		header[replayedHeader] = "true"
-	}
-	return answer{status: http.StatusAccepted, header: header, body: contract.AddReceipt{
-		Message: "Accepted. The event tells what becomes of it.", Status: contract.EventStatus(receipt.Status), EventId: id,
-	}}, nil
+	return receiptOf(receipt), nil
 }

@@ -28,6 +28,12 @@ func eventOf(e recall.Event) contract.Event {
 			AppId: present(e.Scope.AppID),
 		}
 	}
+	if p := e.Progress; p != nil {
+		shown.Progress = &contract.Progress{Done: p.Done, Total: p.Total}
+		if p.Line > 0 {
+			shown.Progress.Line = &p.Line
+		}
+	}
 	if e.Status == task.EventSucceeded {
 		shown.Results = resultsOf(e.Results)
 	} else {

@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -154,6 +156,49 @@ func TestServer(t *testing.T) {
 			t.Fatalf("got %+v", got)
 		}
 	})
+}
+
+// TestAnswersOfTheHTTPServer holds what docs/errors.md says of requests that never reach the API.
+func TestAnswersOfTheHTTPServer(t *testing.T) {
+	t.Parallel()
+	w := setup(t, func(c *Config) { c.Address = "127.0.0.1:0" })
+	if err := w.server.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.server.Stop(context.WithoutCancel(t.Context())) })
+	for name, c := range map[string]struct {
+		request string
+		status  int
+	}{
+		"ControlCharacter": {"GET /v1/health HTTP/1.1\r\nHost: x\r\nX-Note: a\x01b\r\n\r\n", 400},
+		"NoHost":           {"GET /v1/health HTTP/1.1\r\n\r\n", 400},
+		"HugeAddress":      {"GET /v1/health?" + strings.Repeat("a", maxHeader+8<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n", 431},
+		"OtherExpectation": {"POST /v1/memories HTTP/1.1\r\nHost: x\r\nExpect: a-miracle\r\nContent-Length: 2\r\n\r\n{}", 417},
+		"OtherEncoding":    {"POST /v1/memories HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 501},
+		"OtherVersion":     {"GET /v1/health HTTP/3.7\r\nHost: x\r\n\r\n", 505},
+		"LargestAddress":   {"GET /v1/health?" + strings.Repeat("a", maxHeader-1<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n", 400}, // the API's own
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.server.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, c.request); err != nil {
+				t.Fatal(err)
+			}
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			own := name == "LargestAddress"
+			if response.StatusCode != c.status || (response.Header.Get("X-Request-Id") != "") != own || (response.Header.Get("Content-Type") == problemType) != own {
+				t.Fatalf("got %d %v", response.StatusCode, response.Header)
+			}
+		})
+	}
 }
 
 func TestDocument(t *testing.T) {

@@ -31,6 +31,7 @@ func validate(c echo.Context, op *operation) error {
 		Options: &openapi3filter.Options{
 			AuthenticationFunc:  openapi3filter.NoopAuthenticationFunc, // the guard has authenticated already
 			SkipSettingDefaults: true,                                  // the command fills in defaults
+			ExcludeRequestBody:  op.streams,                            // its handler reads it
 		},
 	})
 	if err == nil {

@@ -102,7 +102,7 @@ func setup(t *testing.T, change ...func(*Config)) *world {
 		f(&config)
 	}
 	w.server, err = New(Deps{
-		Authenticator: w, Accepter: w, Writer: w, Changer: worldChanges{w}, Batcher: worldBatches{w}, Eraser: worldErases{w}, Entities: worldEntities{w}, Retrier: w, Canceller: w, Events: events, ItemEvents: w, Memories: worldMemories{w},
+		Authenticator: w, Accepter: w, Writer: w, Changer: worldChanges{w}, Batcher: worldBatches{w}, Eraser: worldErases{w}, Mover: worldMoves{w}, Exports: worldMoves{w}, Entities: worldEntities{w}, Retrier: w, Canceller: w, Events: events, ItemEvents: w, Memories: worldMemories{w},
 		Searcher: w, Credits: w, Health: w, Log: zerolog.New(w.logs),
 	}, config)
 	if err != nil {

@@ -44,6 +44,9 @@ func chooseBinaries(ctx context.Context, cfg PostgresConfig) (string, error) {
 		}
 		found = append(found, binaries{dir: dir, major: major})
 	}
+	if ctx.Err() != nil { // the probes were broken off: what they didn't find may be there
+		return "", fmt.Errorf("look for PostgreSQL: %w", ctx.Err())
+	}
 	if len(found) == 0 {
 		return "", errors.New("no PostgreSQL is installed (looked in /usr/lib/postgresql, pg_config and PATH): " +
 			"install version 15 or newer, for example `apt-get install postgresql`, or set HOLDFAST_DATABASE_URL to a server of yours")

@@ -191,6 +191,15 @@ func TestPostgresRefuses(t *testing.T) {
 		require.ErrorIs(t, err, localdev.ErrPortTaken)
 	})
 
+	t.Run("AStartThatIsBrokenOffAndSaysNothingElse", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // the probes for an installed PostgreSQL end with it
+		_, err := localdev.StartPostgres(ctx, localdev.PostgresConfig{DataDir: filepath.Join(stateDir(t), "postgres")})
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotContains(t, err.Error(), "no PostgreSQL is installed")
+	})
+
 	t.Run("ABinDirWithoutPostgres", func(t *testing.T) {
 		t.Parallel()
 		state := stateDir(t)

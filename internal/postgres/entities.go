@@ -37,13 +37,17 @@ func scopeColumn(kind recall.EntityType) (string, bool) {
 	return "", false
 }
 
+func entitiesStatement(column, condition string) string {
+	return fmt.Sprintf(entitiesSQL, column, fmt.Sprintf(condition, column))
+}
+
 // entitiesOf reads entities of one type that fit the condition on their id, which is a constant of this file.
 func (db *DB) entitiesOf(ctx context.Context, kind recall.EntityType, condition string, args pgx.NamedArgs) ([]recall.Entity, error) {
 	column, known := scopeColumn(kind)
 	if !known {
 		return nil, fault.New(fault.MemoryNotFound)
 	}
-	sql := fmt.Sprintf(entitiesSQL, column, fmt.Sprintf(condition, column))
+	sql := entitiesStatement(column, condition)
 	var entities []recall.Entity
 	err := db.read(ctx, "read entities", sql, args, func(rows pgx.Rows) error {
 		for rows.Next() {

@@ -159,12 +159,12 @@ func (tx *Tx) rewriteBatches(ctx context.Context, stored []storedBatch, batches 
 	return tx.send(ctx, b)
 }
 
-// copiesToEraseSQL finds snapshots that were read before the fence and hold what the erase is about, as they hold
-// everything of the workspace.
+// copiesToEraseSQL finds snapshots that were asked for or sent before the fence and may hold what the erase is about, as
+// they hold everything of a workspace. An export that is still being made begins anew, an import ends with what it has.
 const copiesToEraseSQL = `
 SELECT t.id, t.accepted_at, NULL::bytea, true
   FROM all_tasks t
- WHERE t.workspace_id = @workspace AND t.kind = 'export' AND t.accepted_at <= @erased_at
+ WHERE t.workspace_id = @workspace AND t.kind IN ('export', 'import') AND t.accepted_at <= @erased_at
    AND (t.accepted_at, t.id) < (coalesce(@at::timestamptz, 'infinity'),
                                 coalesce(@after::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
    AND EXISTS (SELECT FROM task_parts p WHERE p.task_id = t.id)

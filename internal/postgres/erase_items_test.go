@@ -85,8 +85,14 @@ func TestEraseItems(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = block.Rollback(context.Background()) }()
-		later := w.accept("later", say("u", "kept")) // the task of the edit
-		if _, err := block.Exec(t.Context(), `UPDATE items SET text = 'kept', revision = 2, task_id = $1`, later); err != nil {
+		if _, err := block.Exec(t.Context(), `
+WITH later AS (
+  INSERT INTO tasks (id, workspace_id, kind, status, stage, run_after, hint_at, priority, command, payload_format, lane,
+                     user_id, accepted_at, updated_at)
+  SELECT gen_random_uuid(), workspace_id, kind, 'pending', 'accepted', now(), now(), 'bulk', 'x', 1, lane, 'u',
+         clock_timestamp(), now() FROM tasks WHERE kind = 'memory_item'
+  RETURNING id)
+UPDATE items SET text = 'kept', revision = 2, task_id = later.id FROM later`); err != nil {
 			t.Fatal(err)
 		}
 		applied := make(chan worker.Done)

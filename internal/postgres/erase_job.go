@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-memory/holdfast/internal/failpoint"
 	"github.com/holdfast-memory/holdfast/internal/fault"
-	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/model"
 	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/worker"
@@ -301,11 +300,9 @@ func (db *DB) movedPiece(ctx context.Context, l worker.Lease) worker.Done {
 	return worker.Done{Err: fault.ErrLeaseLost, Ended: status.Terminal()}
 }
 
-// eraseArgs names the workspace and the fence's time for the scope conditions of inScope.
+// eraseArgs returns the conditions of the erase's scope on the row m with their arguments, the workspace and the
+// fence's time among them.
 func eraseArgs(l worker.Lease, piece *erasePiece) (string, pgx.NamedArgs) {
 	args := pgx.NamedArgs{"workspace": l.WorkspaceID, "erased_at": piece.erasedAt}
-	scope := inScope(memory.Scope{
-		UserID: l.Scope.UserID, AgentID: l.Scope.AgentID, RunID: l.Scope.RunID, AppID: l.Scope.AppID,
-	}, args)
-	return scope, args
+	return inScope(l.Scope, args), args
 }

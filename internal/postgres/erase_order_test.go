@@ -120,19 +120,47 @@ SELECT id, workspace_id, version, content_key, 'm', 'x', now() FROM (SELECT * FR
 
 	t.Run("ARecordThatIsEndedMeanwhileIsFoundAmongTheTombstones", func(t *testing.T) {
 		t.Parallel()
+		for ended := range 3 {
+			w := newWorld(t, 100)
+			ids := w.remember(erasedScope, secret, secret+" two", secret+" three")
+			w.exec(`UPDATE memories SET deleted_at = now() WHERE id = $1`, ids[2])
+			l := w.claimErase(w.fence())
+			job := w.db.EraseJob()
+			for n := 0; ; n++ {
+				chunk, err := job.Next(t.Context(), l)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n == ended {
+					w.exec(`UPDATE memories SET deleted_at = now() WHERE id = $1`, ids[0])
+				}
+				done := wantDone(t, "piece", job.Apply(t.Context(), l, chunk, "", nil, worker.Work{}))
+				if l.Cursor = done.Cursor; done.Ended {
+					break
+				}
+			}
+			wantNothingLeft(t, w)
+		}
+	})
+
+	t.Run("TwoErasesOfTheSameScopeDivideItsTasks", func(t *testing.T) {
+		t.Parallel()
 		w := newWorld(t, 100)
-		ids := w.remember(erasedScope, secret, secret+" two")
-		erase := w.fence()
-		l := w.claimErase(erase)
-		w.erasePiece(&l) // the task
+		w.accept("k", say(erasedUser, secret))
+		first, second := w.claimErase(w.fence()), w.claimErase(w.fence())
 		job := w.db.EraseJob()
-		chunk, err := job.Next(t.Context(), l)
+		chunk, err := job.Next(t.Context(), first)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.exec(`UPDATE memories SET deleted_at = now() WHERE id = $1`, ids[0])
-		l.Cursor = wantDone(t, "piece", job.Apply(t.Context(), l, chunk, "", nil, worker.Work{})).Cursor
-		for !w.erasePiece(&l).Ended {
+		for !w.erasePiece(&second).Ended {
+		}
+		first.Cursor = wantDone(t, "piece", job.Apply(t.Context(), first, chunk, "", nil, worker.Work{})).Cursor
+		for !w.erasePiece(&first).Ended {
+		}
+		wantBalance(t, w, 100, 0)
+		if counted := one[string](w, `SELECT string_agg(coalesce(counts ->> 'cancelled', '0'), ',' ORDER BY accepted_at) FROM tasks WHERE kind = 'scope_erase'`); counted != "0,1" {
+			t.Errorf("counted %s", counted)
 		}
 		wantNothingLeft(t, w)
 	})

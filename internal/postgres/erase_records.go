@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -11,12 +10,12 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/worker"
 )
 
-// eraseRecordsSQL removes covered records in id order, and tells which of them readers could still see. A record
+// eraseRecordsSQL removes records that were found covered, which they stay, in id order, and tells which of them readers could still see. A record
 // that vectors are being made of is waited for: they are removed after it.
 const eraseRecordsSQL = `
 WITH old AS MATERIALIZED (
   SELECT m.id, m.deleted_at IS NULL AS live FROM memories m
-   WHERE m.id = ANY(@ids::uuid[]) AND m.workspace_id = @workspace AND m.accepted_at <= @erased_at%s
+   WHERE m.id = ANY(@ids::uuid[]) AND m.workspace_id = @workspace
    ORDER BY m.id
      FOR UPDATE
 )
@@ -32,8 +31,6 @@ UPDATE memory_history SET old_text = NULL, new_text = NULL
 // projection that was committed while the records' locks were waited for is there for these statements to see.
 func (tx *Tx) eraseRecords(ctx context.Context, l worker.Lease, piece *erasePiece) error {
 	now := tx.db.now()
-	scope, args := eraseArgs(l, piece)
-	args["ids"] = piece.ids
 	held, live := false, 0
 	var gone []uuid.UUID
 	b := &batch{}
@@ -41,7 +38,7 @@ func (tx *Tx) eraseRecords(ctx context.Context, l worker.Lease, piece *erasePiec
 	if err := piece.addMove(b, l, now, &held); err != nil {
 		return err
 	}
-	b.query("erase records", fmt.Sprintf(eraseRecordsSQL, scope), args, func(rows pgx.Rows) error {
+	b.query("erase records", eraseRecordsSQL, pgx.NamedArgs{"ids": piece.ids, "workspace": l.WorkspaceID}, func(rows pgx.Rows) error {
 		gone, live = nil, 0
 		for rows.Next() {
 			var id uuid.UUID
@@ -76,7 +73,7 @@ func (tx *Tx) eraseRecords(ctx context.Context, l worker.Lease, piece *erasePiec
 // lockItemsSQL takes items in the order of their keys. Items come before tasks in the order of locks.
 const lockItemsSQL = `
 SELECT i.item_key FROM items i
- WHERE i.workspace_id = @workspace AND i.item_key = ANY(@keys::bytea[])%s
+ WHERE i.workspace_id = @workspace AND i.item_key = ANY(@keys::bytea[])
  ORDER BY i.item_key
    FOR UPDATE`
 
@@ -84,19 +81,18 @@ SELECT i.item_key FROM items i
 // for: an item whose current revision was accepted after the fence stays.
 const eraseItemsSQL = `
 DELETE FROM items i
- WHERE i.workspace_id = @workspace AND i.item_key = ANY(@keys::bytea[])%s
+ WHERE i.workspace_id = @workspace AND i.item_key = ANY(@keys::bytea[])
    AND NOT EXISTS (SELECT FROM all_tasks t WHERE t.id = i.task_id AND t.accepted_at > @erased_at)`
 
 func (tx *Tx) eraseItems(ctx context.Context, l worker.Lease, piece *erasePiece) error {
 	args := pgx.NamedArgs{"workspace": l.WorkspaceID, "keys": piece.keys, "erased_at": piece.erasedAt}
-	scope, _ := itemScope(l, args)
 	held := false
 	b := &batch{}
-	b.exec("lock items", fmt.Sprintf(lockItemsSQL, scope), args, nil)
+	b.exec("lock items", lockItemsSQL, args, nil)
 	if err := piece.addMove(b, l, tx.db.now(), &held); err != nil {
 		return err
 	}
-	b.exec("erase items", fmt.Sprintf(eraseItemsSQL, scope), args, nil)
+	b.exec("erase items", eraseItemsSQL, args, nil)
 	if err := tx.send(ctx, b); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,14 +12,14 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/worker"
 )
 
-// lockCoveredSQL takes covered tasks in id order and tells what they are. A covered command that its worker has ended
+// lockCoveredSQL takes tasks that were found covered, which they stay, in id order, and tells what they are now.
+// Another erase may have been here. A covered command that its worker has ended
 // at the fence counts as cancelled by the erase: nobody else fails a task and removes its input at once.
 const lockCoveredSQL = `
 SELECT m.id, m.status, m.stage, m.generation, m.claims, m.worker_incarnation, m.claimed_at,
        m.status = 'failed' AND m.error_class = 'cancelled' AND m.command IS NULL AND m.completed_at >= e.placed_at
   FROM tasks m, (SELECT committed_at AS placed_at FROM tasks WHERE id = @task) e
- WHERE m.id = ANY(@ids::uuid[]) AND m.workspace_id = @workspace AND m.kind <> 'scope_erase' AND NOT m.erased
-   AND m.accepted_at <= @erased_at%s
+ WHERE m.id = ANY(@ids::uuid[]) AND m.workspace_id = @workspace AND NOT m.erased
  ORDER BY m.id
    FOR UPDATE OF m`
 
@@ -118,8 +117,6 @@ func (c covered) outcome() task.Status {
 // eraseTasks ends the covered tasks of a piece under their lanes' locks.
 func (tx *Tx) eraseTasks(ctx context.Context, l worker.Lease, piece *erasePiece, done *worker.Done) error {
 	now := tx.db.now()
-	scope, args := eraseArgs(l, piece)
-	args["ids"], args["task"] = piece.ids, l.TaskID
 	held := false
 	var found []covered
 	b := &batch{}
@@ -127,7 +124,9 @@ func (tx *Tx) eraseTasks(ctx context.Context, l worker.Lease, piece *erasePiece,
 	if err := piece.addMove(b, l, now, &held); err != nil {
 		return err
 	}
-	b.query("lock covered", fmt.Sprintf(lockCoveredSQL, scope), args, func(rows pgx.Rows) error {
+	b.query("lock covered", lockCoveredSQL, pgx.NamedArgs{
+		"ids": piece.ids, "workspace": l.WorkspaceID, "task": l.TaskID,
+	}, func(rows pgx.Rows) error {
 		var err error
 		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[covered])
 		return err
@@ -225,8 +224,7 @@ func addCloseRuns(b *batch, workspace uuid.UUID, found []covered, now *time.Time
 const eraseArchivedSQL = `
 WITH old AS (
   SELECT m.id FROM tasks_archive m
-   WHERE m.id = ANY(@ids::uuid[]) AND m.workspace_id = @workspace AND m.kind <> 'scope_erase' AND NOT m.erased
-     AND m.accepted_at <= @erased_at%s
+   WHERE m.id = ANY(@ids::uuid[]) AND m.workspace_id = @workspace AND NOT m.erased
    ORDER BY m.id
      FOR UPDATE
 )
@@ -238,14 +236,12 @@ UPDATE tasks_archive AS t
 
 func (tx *Tx) eraseArchived(ctx context.Context, l worker.Lease, piece *erasePiece) error {
 	now := tx.db.now()
-	scope, args := eraseArgs(l, piece)
-	args["ids"], args["now"] = piece.ids, now
 	held := false
 	b := &batch{}
 	if err := piece.addMove(b, l, now, &held); err != nil {
 		return err
 	}
-	b.exec("erase archived", fmt.Sprintf(eraseArchivedSQL, scope), args, nil)
+	b.exec("erase archived", eraseArchivedSQL, pgx.NamedArgs{"ids": piece.ids, "workspace": l.WorkspaceID, "now": now}, nil)
 	b.exec("scrub tasks", scrubTasksSQL, pgx.NamedArgs{"ids": piece.ids}, nil)
 	if err := tx.send(ctx, b); err != nil {
 		return err

@@ -30,6 +30,7 @@ const eventColumnsSQL = `
        CASE WHEN t.status <> 'succeeded' THEN t.error_class END,
        CASE WHEN t.status <> 'succeeded' THEN t.error_code END,
        t.status = 'failed' AND t.command IS NULL,
+       (t.counts ->> 'done')::bigint, (t.counts ->> 'total')::bigint, (t.counts ->> 'line')::bigint,
        t.accepted_at, t.updated_at, t.started_at, t.committed_at, t.completed_at,
        CASE WHEN t.status = 'pending' AND t.run_after > (SELECT coalesce(@now::timestamptz, clock_timestamp())) THEN t.run_after END,
        result.ordinals, result.records, result.changes, result.texts, result.errors,
@@ -185,13 +186,15 @@ func (r *EventReader) scan(row pgx.CollectableRow) (recall.Event, error) {
 	var changes []memory.Change
 	var texts []*string
 	var refusals []string
+	var done, total, line *int64
 	err := row.Scan(&e.Status, &e.ID, &e.Kind, &user, &agent, &run, &app, &e.Erased, &outcome, &e.Attempts, &e.Generation,
-		&class, &code, &e.InputGone, &e.AcceptedAt, &e.UpdatedAt, &e.StartedAt, &e.CommittedAt, &e.CompletedAt,
+		&class, &code, &e.InputGone, &done, &total, &line, &e.AcceptedAt, &e.UpdatedAt, &e.StartedAt, &e.CommittedAt, &e.CompletedAt,
 		&e.NextAttemptAt, &ordinals, &records, &changes, &texts, &refusals, &e.Usage.Reserved, &e.Usage.Settled, &e.Usage.Released,
 		&e.Usage.ProviderCalls, &e.Usage.TokensIn, &e.Usage.TokensOut)
 	if err != nil {
 		return recall.Event{}, err
 	}
+	e.Progress = progressOf(done, total, line)
 	if !e.Erased {
 		e.Scope = &memory.Scope{UserID: orEmpty(user), AgentID: orEmpty(agent), RunID: orEmpty(run), AppID: orEmpty(app)}
 	}
@@ -202,6 +205,23 @@ func (r *EventReader) scan(row pgx.CollectableRow) (recall.Event, error) {
 	e.AcceptedAt, e.UpdatedAt = e.AcceptedAt.UTC(), e.UpdatedAt.UTC()
 	inUTC(e.StartedAt, e.CommittedAt, e.CompletedAt, e.NextAttemptAt)
 	return e, nil
+}
+
+// progressOf is what the counts of a task in pieces say, nil if there are none.
+func progressOf(done, total, line *int64) *recall.Progress {
+	if total == nil && line == nil {
+		return nil
+	}
+	p := &recall.Progress{}
+	for _, n := range []struct {
+		counted *int64
+		shown   *int64
+	}{{done, &p.Done}, {total, &p.Total}, {line, &p.Line}} {
+		if n.counted != nil {
+			*n.shown = *n.counted
+		}
+	}
+	return p
 }
 
 // orEmpty returns what a nullable column holds, empty without a value.

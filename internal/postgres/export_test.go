@@ -18,6 +18,7 @@ const (
 	EntriesSQL      = entriesSQL
 	EntriesAfterSQL = entriesAfterSQL
 	FactsSQL        = factsSQL
+	ItemsSQL        = itemsSQL
 )
 
 // EventsSQL lists events of one status, all of them when it is empty.

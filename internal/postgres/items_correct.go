@@ -20,6 +20,7 @@ const correctedSQL = `
 SELECT coalesce(m.agent_id, ''), coalesce(m.run_id, ''), coalesce(m.app_id, ''), m.item_key
   FROM memories m
  WHERE m.id = @id AND m.workspace_id = @workspace AND m.user_id = @account AND m.valid_to IS NULL AND ` + liveSQL + `
+   AND NOT ` + fencedRecordSQL + `
    FOR UPDATE`
 
 // Correct implements write.ItemStore. The correction belongs to the item that the retracted record came from.

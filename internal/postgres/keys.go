@@ -96,6 +96,23 @@ func (db *DB) ListKeys(ctx context.Context, workspace uuid.UUID) ([]KeyInfo, err
 	return keys, err
 }
 
+const keyWorkspaceSQL = `SELECT workspace_id FROM api_keys WHERE id = @key`
+
+// WorkspaceOfKey answers whose key it is, or ErrNoKey. It is for operators, who may see all of them.
+func (db *DB) WorkspaceOfKey(ctx context.Context, id string) (workspace uuid.UUID, err error) {
+	found := false
+	err = db.read(ctx, "find key", keyWorkspaceSQL, pgx.NamedArgs{"key": id}, func(rows pgx.Rows) error {
+		if found = rows.Next(); found {
+			return rows.Scan(&workspace)
+		}
+		return nil
+	})
+	if err == nil && !found {
+		err = ErrNoKey
+	}
+	return workspace, err
+}
+
 const revokeKeySQL = `
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, (SELECT coalesce(@now::timestamptz, clock_timestamp())))
  WHERE id = @key AND workspace_id = @workspace

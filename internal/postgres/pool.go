@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -120,3 +124,16 @@ func (db *DB) Ping(ctx context.Context) error {
 
 // Close waits for borrowed connections and closes the pool.
 func (db *DB) Close() { db.pool.Close() }
+
+// Address is host and port of a database URL, of each host if it names several, and nothing else of it.
+func Address(url string) string {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return "an address that cannot be read"
+	}
+	all := []string{net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port)))}
+	for _, next := range cfg.Fallbacks {
+		all = append(all, net.JoinHostPort(next.Host, strconv.Itoa(int(next.Port))))
+	}
+	return strings.Join(slices.Compact(all), ", ")
+}

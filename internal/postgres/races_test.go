@@ -110,6 +110,7 @@ func allowed(err error) bool {
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 5_000)
+	moves := watchMoves(w)
 	length := 30 * time.Second
 	if testing.Short() {
 		length = 3 * time.Second
@@ -126,6 +127,7 @@ func TestRaces(t *testing.T) {
 	})
 	quiet(w)
 	checkRaces(w)
+	moves()
 }
 
 // quiet brings every task to its end.

@@ -35,6 +35,8 @@ WITH clock AS (
   UPDATE tasks AS t SET command = NULL, updated_at = clock.at FROM old, clock WHERE t.id = old.id RETURNING t.id
 ), p AS (
   UPDATE plans SET body = NULL WHERE task_id IN (SELECT id FROM t) AND body IS NOT NULL
+), parts AS (
+  DELETE FROM task_parts WHERE task_id IN (SELECT id FROM t)
 )
 SELECT id FROM t`
 
@@ -83,6 +85,8 @@ WITH old AS (
   DELETE FROM task_attempts a USING old WHERE a.task_id = old.id
 ), bodies AS (
   DELETE FROM plans p USING old WHERE p.task_id = old.id
+), parts AS (
+  DELETE FROM task_parts p USING old WHERE p.task_id = old.id
 )
 DELETE FROM tasks_archive AS t USING old WHERE t.id = old.id RETURNING t.id`
 

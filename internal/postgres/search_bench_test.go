@@ -73,8 +73,6 @@ func BenchmarkSearch(b *testing.B) {
 	w.corpus("few", 100)
 	w.corpus("others", 50_000)
 	w.corpus("many", 10_000)
-	w.exec(`DROP INDEX memories_user`)
-	w.exec(`CREATE INDEX memories_user ON memories (workspace_id, user_id, created_at DESC, id DESC) INCLUDE (content_key, valid_to, expires_at) WHERE deleted_at IS NULL`)
 	w.exec(`VACUUM ANALYZE`)
 	s := w.searcher(offline.NewEmbedder())
 	for _, mode := range []recall.SearchMode{recall.Lexical, recall.Semantic, recall.Hybrid} {

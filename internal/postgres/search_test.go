@@ -336,7 +336,7 @@ func TestSearchProjections(t *testing.T) {
 		if first.LexicalRank != 1 || first.SemanticRank != 1 || second.LexicalRank != 2 || first.LexicalScore <= second.LexicalScore {
 			t.Fatalf("%+v and %+v", first, second)
 		}
-		if found[0].Score != 1 || first.SemanticScore <= 0 || first.SemanticScore > 1 {
+		if found[0].Score != max(first.LexicalScore, first.SemanticScore) || first.SemanticScore <= 0 || first.SemanticScore > 1 {
 			t.Fatalf("%v, %+v", found[0].Score, first)
 		}
 		if words := ask(w, s, recall.Lexical, "green tea", explained); words[0].Explain.SemanticRank != 0 || words[0].Explain.LexicalScore != words[0].Score {

@@ -81,7 +81,7 @@ func (db *DB) CreateWorkspace(ctx context.Context, name string, metered bool) (W
 		return tx.send(ctx, b)
 	})
 	if err != nil {
-		return Workspace{}, fmt.Errorf("create workspace: %w", err)
+		return Workspace{}, err
 	}
 	return db.Workspace(ctx, id.String())
 }

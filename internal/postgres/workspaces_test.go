@@ -168,6 +168,12 @@ func TestKeys(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, 0)
 		key := w.createKey(w.caller.Workspace.ID, all, nil)
+		if owner, err := w.db.WorkspaceOfKey(t.Context(), key.ID()); err != nil || owner != w.caller.Workspace.ID {
+			t.Fatalf("the key is of %s, %v", owner, err)
+		}
+		if _, err := w.db.WorkspaceOfKey(t.Context(), "nosuchkey123"); !errors.Is(err, postgres.ErrNoKey) {
+			t.Fatal(err)
+		}
 		if err := w.db.RevokeKey(t.Context(), uuid.New(), key.ID()); !errors.Is(err, postgres.ErrNoKey) {
 			t.Fatalf("another workspace revokes it: %v", err)
 		}

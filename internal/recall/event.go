@@ -25,6 +25,7 @@ type Event struct {
 	ErrorClass    task.Class     // empty without an error
 	ErrorCode     task.ErrorCode // empty without an error
 	InputGone     bool           // a failed event whose input has been removed: no retry
+	Progress      *Progress      // nil but for work in pieces that has begun
 	Usage         Usage
 	AcceptedAt    time.Time
 	UpdatedAt     time.Time
@@ -32,6 +33,13 @@ type Event struct {
 	CommittedAt   *time.Time
 	CompletedAt   *time.Time
 	NextAttemptAt *time.Time
+}
+
+// Progress is how far work in pieces is. Line, if not zero, is the first line of an import that was wrong.
+type Progress struct {
+	Done  int64
+	Total int64
+	Line  int64
 }
 
 // Usage is what the current generation cost so far.

@@ -152,24 +152,28 @@ func dot(a, b model.Vector) float64 {
 	return float64(s0) + float64(s1) + float64(s2) + float64(s3)
 }
 
-// fuse adds the reciprocal ranks of each record in both rankings; the first of both has score 1.
+// fuse orders records by the sum of their reciprocal ranks. Ranks say nothing about how good the best is: the score
+// is the fused rank, 1 for the first of all rankings, times the record's best score in any of them, so that a
+// question that nothing answers has low scores only.
 func fuse(rankings ...[]scored) []scored {
 	first := float64(len(rankings)) / (rrfK + 1)
 	places := map[uuid.UUID]int{}
 	var fused []scored
+	var strength []float64
 	for _, ranking := range rankings {
 		for rank, s := range ranking {
 			place, known := places[s.id]
 			if !known {
 				place = len(fused)
 				places[s.id] = place
-				fused = append(fused, scored{id: s.id})
+				fused, strength = append(fused, scored{id: s.id}), append(strength, 0)
 			}
+			strength[place] = math.Max(strength[place], s.score)
 			fused[place].score += 1 / (rrfK + float64(rank+1)) / first
 		}
 	}
 	for i := range fused {
-		fused[i].score = math.Min(1, fused[i].score)
+		fused[i].score = math.Min(1, fused[i].score) * strength[i]
 	}
 	return best(fused, len(fused))
 }

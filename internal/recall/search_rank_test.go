@@ -104,9 +104,15 @@ func TestFuse(t *testing.T) {
 			t.Fatalf("%v", got)
 		}
 	})
-	t.Run("TheFirstOfBothScoresOne", func(t *testing.T) {
+	t.Run("TheFirstOfBothIsAsGoodAsItsBestScore", func(t *testing.T) {
 		t.Parallel()
-		if got := fuse([]scored{{id(1), 0.1}}, []scored{{id(1), 0.2}}); math.Abs(got[0].score-1) > 1e-9 || got[0].score > 1 {
+		if got := fuse([]scored{{id(1), 0.1}}, []scored{{id(1), 0.2}}); math.Abs(got[0].score-0.2) > 1e-9 {
+			t.Fatalf("%v", got)
+		}
+	})
+	t.Run("WhatNothingAnswersScoresLow", func(t *testing.T) {
+		t.Parallel()
+		if got := fuse(nil, []scored{{id(1), 0.05}, {id(2), 0.04}}); got[0].score > 0.05 {
 			t.Fatalf("%v", got)
 		}
 	})

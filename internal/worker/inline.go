@@ -17,7 +17,7 @@ import (
 const (
 	// inlineTTL is the lease of a task that is run inline. It is not extended: the longest run and one step under way
 	// fit into it.
-	inlineTTL = 40 * time.Second
+	inlineTTL = 30 * time.Second
 	// inlineMost bounds an inline run, so that the lease outlives it by a step.
 	inlineMost = 10 * time.Second
 	// inlineTries is how often a step is tried whose COMMIT has no known outcome. The workers have more patience.

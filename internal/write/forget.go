@@ -3,7 +3,6 @@ package write
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,8 +10,6 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/access"
 	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/fault"
-	"github.com/holdfast-memory/holdfast/internal/memory"
-	"github.com/holdfast-memory/holdfast/internal/model"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
@@ -70,13 +67,13 @@ func (s *Items) Forget(ctx context.Context, caller access.Caller, account string
 	var done Forgotten
 	queue := 0
 	asks := forgetAsks(caller.Workspace.ID, account, what)
-	for i := 0; i < len(asks); {
+	for i := 0; i < len(asks); { // ends with ctx at the latest: a piece without items is the last one of its ask
 		forgot, err := s.forgetPiece(ctx, asks[i])
 		if err != nil && done.Events == 0 && i == 0 {
 			return Forgotten{}, err
 		}
-		if err != nil {
-			return done, nil //nolint:nilerr // what was erased is told, and that not all of it was
+		if err != nil { // what was erased is told, and by the missing count that not all of it was
+			return done, nil
 		}
 		s.announce(ctx, caller.Workspace.ID, forgot.Ended, forgot.Hints)
 		done.Events += forgot.Items
@@ -119,84 +116,4 @@ func forgetAsks(workspace uuid.UUID, account string, what Forget) []ForgetAsk {
 		asks = append(asks, ask)
 	}
 	return asks
-}
-
-// Correction retracts a record of an account. With a Record it stores that in the old one's place. Vectors are set
-// when the embedder is local, or when there is nothing to embed: then the task is born succeeded.
-type Correction struct {
-	TaskID       uuid.UUID
-	WorkspaceID  uuid.UUID
-	Account      string
-	Claim        Claim
-	Retracts     uuid.UUID
-	Record       *memory.Planned
-	VectorModel  string
-	Vectors      []model.Vector
-	BornComplete bool
-}
-
-// Corrected is the answer to a correction; Record is nil without a text.
-type Corrected struct {
-	EventID uuid.UUID
-	Record  *uuid.UUID
-}
-
-// Correct retracts a record of the account and, with a text, stores the correction as it is. An unknown, foreign or
-// already retracted record is MEMORY_NOT_FOUND.
-func (s *Items) Correct(ctx context.Context, caller access.Caller, account string, record uuid.UUID, text *string) (Corrected, error) {
-	if err := caller.Writable(); err != nil {
-		return Corrected{}, err
-	}
-	if err := errAccount(account); err != nil {
-		return Corrected{}, err
-	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return Corrected{}, fmt.Errorf("make event id: %w", err)
-	}
-	c := Correction{
-		TaskID: id, WorkspaceID: caller.Workspace.ID, Account: account, Retracts: record, BornComplete: true,
-		Claim: newClaim(caller.Workspace, command.RandomKey(), command.RetryFingerprint(record)),
-	}
-	done := Corrected{EventID: id}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptBound)
-	defer cancel()
-	if text != nil {
-		if err := s.place(ctx, &c, *text); err != nil {
-			return Corrected{}, err
-		}
-		done.Record = &c.Record.ID
-	}
-	var hint *task.Hint
-	answer := resolve(func() Accepted {
-		var err error
-		hint, err = s.store.Correct(ctx, c)
-		return Accepted{Refused: err}
-	})
-	if answer.Refused != nil {
-		return Corrected{}, answer.Refused
-	}
-	if hint != nil {
-		s.publisher.Publish(ctx, *hint)
-	}
-	return done, nil
-}
-
-// place makes the record that takes the retracted one's place, with its vector if that costs no network call.
-func (s *Items) place(ctx context.Context, c *Correction, text string) error {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return fmt.Errorf("make record id: %w", err)
-	}
-	c.Record = &memory.Planned{ID: id, Text: text, Verbatim: true}
-	c.BornComplete = s.embedder.Local()
-	if !c.BornComplete {
-		return nil
-	}
-	embedding, err := s.embedder.Embed(ctx, []string{text})
-	if err != nil {
-		return fmt.Errorf("embed locally: %w", err)
-	}
-	c.Vectors, c.VectorModel = embedding.Vectors, s.embedder.Model()
-	return nil
 }

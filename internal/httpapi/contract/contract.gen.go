@@ -432,6 +432,9 @@ type Event struct {
 	// Outcome STORED, UNCHANGED (all repeats), NO_MEMORY or PARTIAL; null until it succeeds.
 	Outcome *string `json:"outcome"`
 
+	// Progress How far work in pieces is, in memories and items; absent for all other events and before it begins.
+	Progress *Progress `json:"progress,omitempty"`
+
 	// Results Every memory the command touched; empty until it succeeds.
 	Results []EventResult `json:"results"`
 
@@ -598,6 +601,15 @@ type Problem struct {
 	Status    int                     `json:"status"`
 	Title     string                  `json:"title"`
 	Type      string                  `json:"type"`
+}
+
+// Progress How far work in pieces is, in memories and items; absent for all other events and before it begins.
+type Progress struct {
+	Done int64 `json:"done"`
+
+	// Line The first wrong line of an import, from 1.
+	Line  *int64 `json:"line,omitempty"`
+	Total int64  `json:"total"`
 }
 
 // RetryRequest defines model for RetryRequest.
@@ -787,6 +799,20 @@ type RetryEventParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ExportWorkspaceParams defines parameters for ExportWorkspace.
+type ExportWorkspaceParams struct {
+	// IdempotencyKey One line of 1 to 200 visible ASCII characters, bare or as a quoted string; both are the same key. It is
+	// never trimmed or cut. A comma is taken in quotes only.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ImportWorkspaceParams defines parameters for ImportWorkspace.
+type ImportWorkspaceParams struct {
+	// IdempotencyKey One line of 1 to 200 visible ASCII characters, bare or as a quoted string; both are the same key. It is
+	// never trimmed or cut. A comma is taken in quotes only.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // EraseScopeParams defines parameters for EraseScope.
 type EraseScopeParams struct {
 	UserId  *UserID  `form:"user_id,omitempty" json:"user_id,omitempty"`
@@ -892,6 +918,9 @@ type CancelEventJSONRequestBody = Nothing
 // RetryEventJSONRequestBody defines body for RetryEvent for application/json ContentType.
 type RetryEventJSONRequestBody = RetryRequest
 
+// ExportWorkspaceJSONRequestBody defines body for ExportWorkspace for application/json ContentType.
+type ExportWorkspaceJSONRequestBody = Nothing
+
 // AddMemoriesJSONRequestBody defines body for AddMemories for application/json ContentType.
 type AddMemoriesJSONRequestBody = AddRequest
 
@@ -939,9 +968,18 @@ type ServerInterface interface {
 	// RetryEvent Authorise a new run of a failed event
 	// (POST /v1/events/{id}/retry)
 	RetryEvent(ctx echo.Context, id ID, params RetryEventParams) error
+	// ExportWorkspace Make a snapshot of the workspace
+	// (POST /v1/exports)
+	ExportWorkspace(ctx echo.Context, params ExportWorkspaceParams) error
+	// ReadExport Read a finished snapshot
+	// (GET /v1/exports/{id})
+	ReadExport(ctx echo.Context, id ID) error
 	// GetHealth Tell whether the service keeps up, and why not
 	// (GET /v1/health)
 	GetHealth(ctx echo.Context) error
+	// ImportWorkspace Read a snapshot into an empty workspace
+	// (POST /v1/imports)
+	ImportWorkspace(ctx echo.Context, params ImportWorkspaceParams) error
 	// EraseScope Erase everything of a scope
 	// (DELETE /v1/memories)
 	EraseScope(ctx echo.Context, params EraseScopeParams) error
@@ -1290,12 +1328,86 @@ func (w *ServerInterfaceWrapper) RetryEvent(ctx echo.Context) error {
 	return err
 }
 
+// ExportWorkspace converts echo context to params.
+func (w *ServerInterfaceWrapper) ExportWorkspace(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ExportWorkspaceParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ExportWorkspace(ctx, params)
+	return err
+}
+
+// ReadExport converts echo context to params.
+func (w *ServerInterfaceWrapper) ReadExport(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReadExport(ctx, id)
+	return err
+}
+
 // GetHealth converts echo context to params.
 func (w *ServerInterfaceWrapper) GetHealth(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetHealth(ctx)
+	return err
+}
+
+// ImportWorkspace converts echo context to params.
+func (w *ServerInterfaceWrapper) ImportWorkspace(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ImportWorkspaceParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ImportWorkspace(ctx, params)
 	return err
 }
 
@@ -1832,6 +1944,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/operations", wrapper.ListOperations, options.OperationMiddlewares["listOperations"]...)
 	router.GET(options.BaseURL+"/v1/operations/:id", wrapper.GetOperation, options.OperationMiddlewares["getOperation"]...)
 	router.POST(options.BaseURL+"/v1/operations/:id/retry", wrapper.RetryOperation, options.OperationMiddlewares["retryOperation"]...)
+	router.POST(options.BaseURL+"/v1/exports", wrapper.ExportWorkspace, options.OperationMiddlewares["exportWorkspace"]...)
+	router.GET(options.BaseURL+"/v1/exports/:id", wrapper.ReadExport, options.OperationMiddlewares["readExport"]...)
+	router.POST(options.BaseURL+"/v1/imports", wrapper.ImportWorkspace, options.OperationMiddlewares["importWorkspace"]...)
 	router.GET(options.BaseURL+"/v1/credits", wrapper.GetCredits, options.OperationMiddlewares["getCredits"]...)
 	router.GET(options.BaseURL+"/v1/credits/entries", wrapper.ListCreditEntries, options.OperationMiddlewares["listCreditEntries"]...)
 	router.GET(options.BaseURL+"/v1/health", wrapper.GetHealth, options.OperationMiddlewares["getHealth"]...)
@@ -2370,6 +2485,131 @@ func (response RetryEventdefaultApplicationProblemPlusJSONResponse) VisitRetryEv
 	return err
 }
 
+type ExportWorkspaceRequestObject struct {
+	Params ExportWorkspaceParams
+	Body   *ExportWorkspaceJSONRequestBody
+}
+
+type ExportWorkspaceResponseObject interface {
+	VisitExportWorkspaceResponse(w http.ResponseWriter) error
+}
+
+type ExportWorkspace202JSONResponse struct{ AcceptedJSONResponse }
+
+func (response ExportWorkspace202JSONResponse) VisitExportWorkspaceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExportWorkspacedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ExportWorkspacedefaultApplicationProblemPlusJSONResponse) VisitExportWorkspaceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadExportRequestObject struct {
+	Id ID `json:"id"`
+}
+
+type ReadExportResponseObject interface {
+	VisitReadExportResponse(w http.ResponseWriter) error
+}
+
+type ReadExport200ApplicationxNdjsonResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response ReadExport200ApplicationxNdjsonResponse) VisitReadExportResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type ReadExportdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ReadExportdefaultApplicationProblemPlusJSONResponse) VisitReadExportResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetHealthRequestObject struct {
 }
 
@@ -2398,6 +2638,59 @@ type GetHealthdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetHealthdefaultApplicationProblemPlusJSONResponse) VisitGetHealthResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ImportWorkspaceRequestObject struct {
+	Params ImportWorkspaceParams
+	Body   io.Reader
+}
+
+type ImportWorkspaceResponseObject interface {
+	VisitImportWorkspaceResponse(w http.ResponseWriter) error
+}
+
+type ImportWorkspace202JSONResponse struct{ AcceptedJSONResponse }
+
+func (response ImportWorkspace202JSONResponse) VisitImportWorkspaceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ImportWorkspacedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ImportWorkspacedefaultApplicationProblemPlusJSONResponse) VisitImportWorkspaceResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3178,9 +3471,18 @@ type StrictServerInterface interface {
 	// RetryEvent Authorise a new run of a failed event
 	// (POST /v1/events/{id}/retry)
 	RetryEvent(ctx context.Context, request RetryEventRequestObject) (RetryEventResponseObject, error)
+	// ExportWorkspace Make a snapshot of the workspace
+	// (POST /v1/exports)
+	ExportWorkspace(ctx context.Context, request ExportWorkspaceRequestObject) (ExportWorkspaceResponseObject, error)
+	// ReadExport Read a finished snapshot
+	// (GET /v1/exports/{id})
+	ReadExport(ctx context.Context, request ReadExportRequestObject) (ReadExportResponseObject, error)
 	// GetHealth Tell whether the service keeps up, and why not
 	// (GET /v1/health)
 	GetHealth(ctx context.Context, request GetHealthRequestObject) (GetHealthResponseObject, error)
+	// ImportWorkspace Read a snapshot into an empty workspace
+	// (POST /v1/imports)
+	ImportWorkspace(ctx context.Context, request ImportWorkspaceRequestObject) (ImportWorkspaceResponseObject, error)
 	// EraseScope Erase everything of a scope
 	// (DELETE /v1/memories)
 	EraseScope(ctx context.Context, request EraseScopeRequestObject) (EraseScopeResponseObject, error)
@@ -3517,6 +3819,82 @@ func (sh *strictHandler) RetryEvent(ctx echo.Context, id ID, params RetryEventPa
 	return nil
 }
 
+// ExportWorkspace operation middleware
+func (sh *strictHandler) ExportWorkspace(ctx echo.Context, params ExportWorkspaceParams) error {
+	var request ExportWorkspaceRequestObject
+
+	request.Params = params
+
+	var body ExportWorkspaceJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			return err
+		}
+	} else {
+		request.Body = &body
+	}
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ExportWorkspace(ctx.Request().Context(), request.(ExportWorkspaceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ExportWorkspace")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ExportWorkspaceResponseObject); ok {
+		return validResponse.VisitExportWorkspaceResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ReadExport operation middleware
+func (sh *strictHandler) ReadExport(ctx echo.Context, id ID) error {
+	var request ReadExportRequestObject
+
+	request.Id = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ReadExport(ctx.Request().Context(), request.(ReadExportRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReadExport")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ReadExportResponseObject); ok {
+		return validResponse.VisitReadExportResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetHealth operation middleware
 func (sh *strictHandler) GetHealth(ctx echo.Context) error {
 	var request GetHealthRequestObject
@@ -3534,6 +3912,33 @@ func (sh *strictHandler) GetHealth(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(GetHealthResponseObject); ok {
 		return validResponse.VisitGetHealthResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ImportWorkspace operation middleware
+func (sh *strictHandler) ImportWorkspace(ctx echo.Context, params ImportWorkspaceParams) error {
+	var request ImportWorkspaceRequestObject
+
+	request.Params = params
+
+	request.Body = ctx.Request().Body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ImportWorkspace(ctx.Request().Context(), request.(ImportWorkspaceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ImportWorkspace")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ImportWorkspaceResponseObject); ok {
+		return validResponse.VisitImportWorkspaceResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}

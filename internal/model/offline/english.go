@@ -13,6 +13,7 @@ type english struct {
 	fillers  []string
 	typed    map[string]string // what people type for a contraction
 	moods    vocabulary
+	joint    *regexp.Regexp
 	remember *regexp.Regexp
 	chatter  *regexp.Regexp
 	when     *regexp.Regexp
@@ -47,6 +48,7 @@ func newEnglish() *english {
 		moods: newVocabulary(`tired confused sick hungry thirsty bored sad angry upset excited nervous scared stuck lost sleepy late busy free bit little
 			curious done ready happy sorry glad unsure worried annoyed frustrated impressed surprised`),
 		typed:    map[string]string{"im": "I'm", "ive": "I've", "dont": "don't", "cant": "can't", "doesnt": "doesn't"},
+		joint:    englishJoint(),
 		remember: regexp.MustCompile(`(?i)^(?:remember|note|keep in mind|bear in mind|make a note|don't forget|do not forget)(?:(?: that|:|,) *(.+)| ((?:i|i'm|i've|my) .+))$`),
 		chatter:  regexp.MustCompile(`(?i)^(?:` + strings.Join(englishChatter(), "|") + `)`),
 		when: regexp.MustCompile(`(?i)\b(?:today|tomorrow|tonight|yesterday|(?:next|last|this|every|each|coming) (?:\w+)|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|` +

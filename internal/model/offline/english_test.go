@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/holdfast-memory/holdfast/internal/memory"
@@ -15,13 +16,15 @@ func TestEnglish(t *testing.T) {
 		{"My mother can speak five languages.", "User's mother can speak five languages", memory.TypeFact},
 		{"Priya will lead the migration.", "Priya will lead the migration", memory.TypeFact},
 		{"I like coffee.", "User likes coffee", memory.TypePreference},
-		{"Hi, I'm Anna and I live in Berlin with my husband!", "User is Anna and they live in Berlin with their husband", memory.TypeIdentity},
 		{"I really love hiking in the Alps.", "User really loves hiking in the Alps", memory.TypePreference},
 		{"I don't eat meat.", "User doesn't eat meat", memory.TypePreference},
 		{"I'm allergic to peanuts.", "User is allergic to peanuts", memory.TypeFact},
 		{"Oh, by the way, I’m a nurse at St. Mary's hospital.", "User is a nurse at St. Mary's hospital", memory.TypeIdentity},
 		{"My name is Maria Santos.", "User's name is Maria Santos", memory.TypeIdentity},
-		{"I live in Lisbon, but I grew up in Porto.", "User lives in Lisbon, but they grew up in Porto", memory.TypeFact},
+		{"I live in Lisbon, but I never liked it there.", "User lives in Lisbon, but they never liked it there", memory.TypeFact},
+		{"My favourite neighbourhood is Alfama, I lived there in 2019.", "User's favourite neighbourhood is Alfama, they lived there in 2019", memory.TypePreference},
+		{"I bought a car last week and I drive it to work.", "User bought a car last week and they drive it to work", memory.TypeEvent},
+		{"When I was young, I lived in Rome.", "", ""},
 		{"I work as a data engineer and have two kids.", "User works as a data engineer and has two kids", memory.TypeFact},
 		{"My sister lives in Rome with her two cats.", "User's sister lives in Rome with her two cats", memory.TypeFact},
 		{"I moved to Hamburg last summer.", "User moved to Hamburg last summer", memory.TypeEvent},
@@ -58,4 +61,25 @@ func TestEnglish(t *testing.T) {
 		"My question is about tax.", "I'm looking for a recipe.", "Yes.", "No problem.", "See you tomorrow.", "Haha, nice one!",
 		"I have a list of numbers and want to sort it.", "My code is not working.", "I have a bug in my code.", "I hate that.", "Call me tomorrow.", "I'm a bit tired.", "I plan to use your code.",
 	})
+}
+
+func TestEnglishClauses(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string][]string{
+		"Hi! I'm Maya, I work as a nurse in Rotterdam and I'm planning a trip for October.": {
+			"User is Maya", "User works as a nurse in Rotterdam", "User is planning a trip for October",
+		},
+		"Hi, I'm Anna and I live in Berlin with my husband!":  {"User is Anna", "User lives in Berlin with their husband"},
+		"I live in Lisbon, but I grew up in Porto.":           {"User lives in Lisbon", "User grew up in Porto"},
+		"I'm allergic to peanuts, and I prefer window seats.": {"User is allergic to peanuts", "User prefers window seats"},
+		"I live in Bonn and my sister lives in Rome.":         {"User lives in Bonn", "User's sister lives in Rome"},
+		"I like tea and I don't know why.":                    {"User likes tea and they don't know why"},
+		"I love hiking and I do it every weekend.":            {"User loves hiking and they do it every weekend"},
+		"I work as a data engineer and have two kids.":        {"User works as a data engineer and has two kids"},
+		"im vegetarian, and i live in Oslo":                   {"User is vegetarian", "User lives in Oslo"},
+	} {
+		if got := textsOf(factsOf(t, user(said))); !slices.Equal(got, want) {
+			t.Errorf("%q\nleft %q\nwant %q", said, got, want)
+		}
+	}
 }

@@ -130,23 +130,46 @@ func (e *Extractor) readMessage(message model.Message) []statement {
 			}
 			likeliest = usual
 		}
-		if st, ok := readSentence(s.text, likeliest, who); ok {
-			found = append(found, st)
-		}
+		found = append(found, readSentence(s.text, likeliest, who)...)
 	}
 	return found
 }
 
-// readSentence reads a sentence, or what stands behind a beginning that says little ("Good idea, but …").
-func readSentence(text string, languages []language, who speaker) (statement, bool) {
+// readSentence reads a sentence, or what stands behind a beginning that says little ("Good idea, but …"). One that says
+// several things leaves several statements.
+func readSentence(text string, languages []language, who speaker) []statement {
 	for _, part := range append([]string{text}, tails(text)...) {
 		for _, l := range languages {
 			if st, ok := l.read(part, who); ok {
-				return st, true
+				return orClauses(st, part, l, who)
 			}
 		}
 	}
-	return statement{}, false
+	return nil
+}
+
+// clausal is a language that can tell the clauses of a sentence apart.
+type clausal interface {
+	clauses(sentence string) []string
+}
+
+// orClauses is what the clauses of a sentence say, or its one statement.
+func orClauses(whole statement, text string, l language, who speaker) []statement {
+	reader, ok := l.(clausal)
+	if !ok {
+		return []statement{whole}
+	}
+	clauses := reader.clauses(text)
+	if len(clauses) < 2 {
+		return []statement{whole}
+	}
+	var found []statement
+	for _, clause := range clauses {
+		if st, ok := l.read(clause, who); ok {
+			found = append(found, st)
+		}
+	}
+	return found
 }
 
 // likeliest returns the languages that text resembles most, nil if it resembles none.

@@ -107,7 +107,7 @@ func chineseCondition(text string) bool {
 // isMadeUp tells that what follows is an example or a story.
 func isMadeUp(head string) bool {
 	return hasWord(head, "example", "story", "dream", "game", "novel", "book", "film", "movie", "scene", "beispiel", "geschichte", "traum", "spiel",
-		"ejemplo", "historia", "sueño", "juego", "exemple", "histoire", "rêve", "jeu")
+		"ejemplo", "historia", "sueño", "juego", "exemple", "histoire", "rêve", "jeu") //nolint:misspell // French
 }
 
 func isCondition(word string) bool {
