@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/model/offline"
+	"github.com/holdfast-memory/holdfast/internal/repair"
 	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/worker"
 	"github.com/holdfast-memory/holdfast/internal/write"
@@ -324,6 +325,34 @@ func TestSnapshot(t *testing.T) {
 		to.toEnd(to.db.ImportJob(), l)
 		if body(to.export()) != body(snapshot) {
 			t.Error("the copy differs")
+		}
+	})
+
+	t.Run("PartsGoWithTheirTask", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		id := w.beginExport()
+		w.toEnd(w.db.ExportJob(), w.claimMove(id))
+		failed := w.mustImport([]byte("{}\n"))
+		l := w.claimMove(failed)
+		wantDone(t, "fail", w.db.Fail(t.Context(), []worker.Fail{{Lease: l, Class: task.InternalFailure, Code: task.CodeInputUnreadable}})[0])
+		if swept, err := w.db.ExpireInput(t.Context(), 0, repair.Cursor{}, 10); err != nil || swept.Fixed != 1 {
+			t.Fatalf("expire input: %+v, %v", swept, err)
+		}
+		if n := one[int64](w, `SELECT count(*) FROM task_parts WHERE task_id = $1`, failed); n != 0 {
+			t.Errorf("%d parts of the failed import are left", n)
+		}
+		if err := w.move(id, "tasks", "tasks_archive"); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.snapshot(id); len(got) == 0 {
+			t.Error("an archived export can't be read")
+		}
+		if swept, err := w.db.RetireArchived(t.Context(), 0, repair.Cursor{}, 10); err != nil || swept.Fixed != 1 {
+			t.Fatalf("retire: %+v, %v", swept, err)
+		}
+		if n := one[int64](w, `SELECT count(*) FROM task_parts`); n != 0 {
+			t.Errorf("%d parts are left", n)
 		}
 	})
 
