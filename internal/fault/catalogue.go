@@ -115,7 +115,7 @@ func describe(code Code) (Description, bool) {
 	case PayloadTooLarge:
 		return Description{Invalid, "Payload too large", "The body is larger than 250,000 bytes. Split it.", false}, true
 	case UnsupportedMediaType:
-		return Description{Invalid, "Unsupported media type", "Send the body as application/json.", false}, true
+		return Description{Invalid, "Unsupported media type", "Send the body as application/json, an import as application/x-ndjson.", false}, true
 	case RateLimited:
 		return Description{Unavailable, "Rate limited", "Too many requests. Send the same request and key after Retry-After.", true}, true
 	case TooManyPending:

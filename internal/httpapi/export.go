@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -140,7 +141,7 @@ func takeLines(c echo.Context, op *operation) error {
 		return fault.At(fault.InvalidBody, "", "at least one line")
 	}
 	types := r.Header.Values("Content-Type")
-	if len(types) != 1 || r.Header.Get("Content-Encoding") != "" {
+	if encoding := r.Header.Get("Content-Encoding"); len(types) != 1 || encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return fault.New(fault.UnsupportedMediaType)
 	}
 	if name, _, err := mime.ParseMediaType(types[0]); err != nil || name != linesType {

@@ -14,7 +14,7 @@ import (
 )
 
 // notEmptySQL tells what keeps an import out of a workspace. An erase that is under way would cover records that come
-// after it; an import that can still be run again would bring its records.
+// after it; another import would bring records of its own.
 const notEmptySQL = `
 SELECT EXISTS (SELECT FROM memories WHERE workspace_id = @workspace)
     OR EXISTS (SELECT FROM items WHERE workspace_id = @workspace)

@@ -110,3 +110,28 @@ func TestRepeats(t *testing.T) {
 	}
 	wantBalance(t, w, 92, 0)
 }
+
+// TestTwoWritersOfOneFact commits the same fact under two keys at once, without an order between them.
+func TestTwoWritersOfOneFact(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1_000)
+	for i := range 100 {
+		add := say(keyName(i), "a")
+		add.Ordered = false
+		leases := []worker.Lease{
+			w.mustClaim(w.accept(keyName(i)+"-one", add)), w.mustClaim(w.accept(keyName(i)+"-two", add)),
+		}
+		together(2, func(n int) {
+			if done := w.complete(leases[n], "likes coffee"); done.Err != nil {
+				t.Errorf("complete: %v", done.Err)
+			}
+		})
+	}
+	if n := one[int64](w, `SELECT count(*) FROM memories`); n != 100 {
+		t.Errorf("%d rows of 100 facts", n)
+	}
+	if got := one[string](w, `SELECT string_agg(outcome || ' ' || n, ',' ORDER BY outcome) FROM (SELECT outcome, count(*) AS n FROM tasks GROUP BY outcome) x`); got != "STORED 100,UNCHANGED 100" {
+		t.Errorf("outcomes %s", got)
+	}
+	w.books()
+}
