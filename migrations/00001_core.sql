@@ -277,6 +277,8 @@ CREATE TABLE memories (
 CREATE INDEX memories_item ON memories (workspace_id, item_key) WHERE item_key IS NOT NULL;
 -- Repeats: a live record of the lane with the same content.
 CREATE INDEX memories_content ON memories (workspace_id, lane, content_key) WHERE deleted_at IS NULL;
+-- What a lane knows, newest first, for extraction.
+CREATE INDEX memories_said ON memories (workspace_id, lane, said_at DESC, id DESC) WHERE deleted_at IS NULL AND valid_to IS NULL;
 -- Lists of a scope, newest first; the common filter is the user.
 CREATE INDEX memories_user ON memories (workspace_id, user_id, created_at DESC, id DESC) WHERE deleted_at IS NULL;
 CREATE INDEX memories_agent ON memories (workspace_id, agent_id, created_at DESC, id DESC)

@@ -322,7 +322,7 @@ func (s *system) sound(spent int64) {
 	}
 }
 
-// texts returns the live texts of a user, sorted.
+// texts returns the texts of a user as stored, ended ones too, sorted.
 func (s *system) texts(user string) string {
 	s.t.Helper()
 	return one[string](s, `SELECT coalesce(string_agg(text, '|' ORDER BY text), '') FROM memories WHERE user_id = $1`, user)

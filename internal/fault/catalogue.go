@@ -113,7 +113,7 @@ func describe(code Code) (Description, bool) {
 	case WorkspaceNotEmpty:
 		return Description{Conflict, "Workspace not empty", "An import needs a workspace without memories, items, other imports and erases under way.", false}, true
 	case PayloadTooLarge:
-		return Description{Invalid, "Payload too large", "The body is larger than 250,000 bytes. Split it.", false}, true
+		return Description{Invalid, "Payload too large", "The body is larger than this route takes. Split it.", false}, true
 	case UnsupportedMediaType:
 		return Description{Invalid, "Unsupported media type", "Send the body as application/json, an import as application/x-ndjson.", false}, true
 	case RateLimited:

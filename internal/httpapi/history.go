@@ -47,8 +47,13 @@ func (s *Server) GetMemoryHistory(ctx context.Context, request contract.GetMemor
 }
 
 func historyEntryOf(e memory.HistoryEntry) contract.HistoryEntry {
+	var successor *string
+	if e.SupersededBy != nil {
+		successor = present(memoryID(*e.SupersededBy))
+	}
 	return contract.HistoryEntry{
 		Id: e.ID.String(), MemoryId: memoryID(e.MemoryID), Event: contract.HistoryEntryEvent(e.Event), Version: e.Version,
 		OldMemory: e.OldText, NewMemory: e.NewText, CreatedAt: e.At.UTC(),
+		ValidTo: utc(e.ValidTo), SupersededBy: successor,
 	}
 }

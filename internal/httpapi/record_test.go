@@ -209,6 +209,21 @@ func TestHistoryAndEntities(t *testing.T) {
 		w.do(t, "all", "GET", path+"?cursor=abc", "").want(t, 400, fault.InvalidCursor)
 	})
 
+	t.Run("WhatWasSupersededNamesItsSuccessor", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t)
+		id, successor, ended := uuid.New(), uuid.New(), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+		w.history = []memory.HistoryEntry{
+			{ID: uuid.New(), MemoryID: id, Event: memory.Added, Version: 1},
+			{ID: uuid.New(), MemoryID: id, Event: memory.Invalidated, Version: 2, ValidTo: &ended, SupersededBy: &successor},
+		}
+		body := w.do(t, "all", "GET", "/v1/memories/"+id.String()+"/history", "").Body.String()
+		if strings.Count(body, "superseded_by") != 1 || !strings.Contains(body, `"superseded_by":"`+memoryID(successor)+`"`) ||
+			!strings.Contains(body, `"valid_to":"2026-01-02T00:00:00Z"`) {
+			t.Error(body)
+		}
+	})
+
 	t.Run("EntitiesComeInPages", func(t *testing.T) {
 		t.Parallel()
 		w := setup(t)

@@ -90,6 +90,9 @@ type HistoryEntry struct {
 	OldText  *string
 	NewText  *string
 	At       time.Time
+	// Since when another record stands for it, and which one; set on INVALIDATE alone, and only while the record is there.
+	ValidTo      *time.Time
+	SupersededBy *uuid.UUID
 }
 
 // ContentKey identifies a text up to case, white space at its ends and Unicode compatibility.

@@ -29,7 +29,7 @@ type Terms struct {
 // TermsOf cuts text into terms. Texts and queries are cut alike: whoever searches compares the terms of both.
 //
 // Words are found by the rules of Unicode and folded, marks over letters are dropped, and a word also counts as
-// its stem and its parts. Scripts that are written without spaces give overlapping pairs of characters, and
+// its stem and its parts, a Korean one also as pairs of its syllables. Scripts that are written without spaces give overlapping pairs of characters, and
 // emoji count as words. Stop words of the text's language are left out unless it has nothing else.
 func TermsOf(text string) Terms {
 	folded := Fold(strings.ReplaceAll(strings.ToValidUTF8(text, " "), "’", "'"))
@@ -129,6 +129,7 @@ func (b *termBuilder) add(u unit, lang language) {
 		for _, term := range variants(u.text, lang) {
 			b.count(term)
 		}
+		b.addSyllables(u.text)
 	case signUnit:
 		b.terms.Length++
 		b.count(u.text)
@@ -149,6 +150,20 @@ func (b *termBuilder) addRun(run []rune) {
 		}
 		if i > 0 {
 			b.count(string(run[i-1 : i+1]))
+		}
+	}
+}
+
+// addSyllables counts the pairs of neighbouring syllables of a longer Korean word: particles are written without a space
+// behind the noun.
+func (b *termBuilder) addSyllables(word string) {
+	syllables := []rune(word)
+	if len(syllables) < 3 {
+		return
+	}
+	for i := 1; i < len(syllables); i++ {
+		if unicode.Is(unicode.Hangul, syllables[i-1]) && unicode.Is(unicode.Hangul, syllables[i]) {
+			b.count(string(syllables[i-1 : i+1]))
 		}
 	}
 }

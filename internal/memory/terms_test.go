@@ -36,6 +36,8 @@ func TestTermsOf(t *testing.T) {
 			{"أحب شرب القهوة في الصباح", "قهوة"},
 			{"أُحِبُّ القَهْوَة", "القهوة"},
 			{"저는 커피를 좋아해요", "커피를"},
+			{"나는 커피를 좋아해요", "커피"},
+			{"나는 커피를 좋아해요", "커피가"},
 			{"मुझे कॉफ़ी पसंद है", "कॉफ़ी"},
 			{"My favourite drink is ☕️ in the morning", "☕"},
 			{"Family: 👨‍👩‍👧 on holiday", "👨‍👩‍👧"},
@@ -66,6 +68,7 @@ func TestTermsOf(t *testing.T) {
 			{"Ich trinke morgens Kaffee", "Wie heißt der Hund?"},
 			{"coffee", "☕"},
 			{"ฉันชอบกาแฟ", "ปลา"},
+			{"나는 커피를 좋아해요", "고양이"},
 		} {
 			if _, some := finds(c.text, c.query); some {
 				t.Errorf("%q has %q, the question %q has %q", c.text, TermsOf(c.text).Terms, c.query, TermsOf(c.query).Terms)

@@ -55,7 +55,7 @@ SELECT EXISTS (SELECT FROM task_results WHERE task_id = @task AND event <> 'NONE
 
 // whereInPiecesSQL tells how far a task in pieces is.
 const whereInPiecesSQL = `
-SELECT status, cursor, coalesce(lease_token = @token, false) FROM all_tasks WHERE id = @task`
+SELECT status, stage, cursor, coalesce(lease_token = @token, false) FROM all_tasks WHERE id = @task`
 
 // lanesInOrder returns the lanes of the records that the piece has seen, each once.
 func (p piece) lanesInOrder() [][]byte {
@@ -234,15 +234,16 @@ func (tx *Tx) endBatch(ctx context.Context, l worker.Lease, stopped bool, work w
 }
 
 // moved tells what became of a piece that touched nothing: it was applied before under the same lease, or the lease
-// is lost.
+// is lost. A piece of which nothing could be applied has left the cursor and, if it was the first, moved the stage.
 func (j batchJob) moved(ctx context.Context, l worker.Lease) worker.Done {
 	var status task.Status
+	var stage task.Stage
 	var cursor int64
 	var mine bool
 	err := j.db.alone(ctx, "where is it", whereInPiecesSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
-				if err := rows.Scan(&status, &cursor, &mine); err != nil {
+				if err := rows.Scan(&status, &stage, &cursor, &mine); err != nil {
 					return err
 				}
 			}
@@ -251,7 +252,7 @@ func (j batchJob) moved(ctx context.Context, l worker.Lease) worker.Done {
 	switch {
 	case err != nil:
 		return worker.Done{Err: err}
-	case mine && status == task.Running && cursor > l.Cursor:
+	case mine && status == task.Running && (cursor > l.Cursor || stage == task.Committed && l.Stage == task.Accepted):
 		return worker.Done{Cursor: cursor}
 	}
 	return worker.Done{Err: fault.ErrLeaseLost, Ended: status.Terminal()}

@@ -66,6 +66,7 @@ func (db *DB) commit(ctx context.Context, item worker.Commit) worker.Done {
 		addFenced(b, l.TaskID, &fenced)
 		b.query("fence commit", fenceCommitSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token, "now": now}, fence(&held))
 		addRepeats(b, l, item.Plan, now, &seen.repeats)
+		addLockChanged(b, l, item.Plan)
 		addTargets(b, l, item.Plan, &seen.targets)
 		addItemRecords(b, l, &seen)
 		if err := tx.send(ctx, b); err != nil {

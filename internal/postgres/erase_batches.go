@@ -47,12 +47,19 @@ SELECT id, payload_format, command FROM tasks
  ORDER BY id
    FOR UPDATE`
 
-const coveredRecordsSQL = `
-SELECT m.id FROM memories m
- WHERE m.id = ANY(@ids::uuid[]) AND m.workspace_id = @workspace AND m.accepted_at <= @erased_at%s`
+// goneRecordsSQL names the records that the workspace has no more: nothing that a batch says of them will be done, and
+// whom it is about can't be told any more.
+const goneRecordsSQL = `
+SELECT i.id FROM unnest(@ids::uuid[]) AS i (id)
+ WHERE NOT EXISTS (SELECT FROM memories m WHERE m.id = i.id AND m.workspace_id = @workspace)`
+
+const coveredRecordsSQL = goneRecordsSQL + `
+    OR EXISTS (SELECT FROM memories m
+                WHERE m.id = i.id AND m.workspace_id = @workspace AND m.accepted_at <= @erased_at%s)`
 
 const rewriteBatchesSQL = `
-UPDATE tasks AS t SET command = n.command, updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
+UPDATE tasks AS t SET command = n.command, payload_format = @format,
+       updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
   FROM unnest(@ids::uuid[], @commands::bytea[]) AS n (id, command)
  WHERE t.id = n.id`
 
@@ -63,8 +70,8 @@ type storedBatch struct {
 	Command []byte
 }
 
-// eraseFromBatches takes the new contents of covered records out of batches that wait, run or have failed. The batch
-// goes on: to its pieces a covered record is gone.
+// eraseFromBatches takes the new contents of covered records, and of those that are gone already, out of batches that
+// wait, run or have failed. The batch goes on: to its pieces a covered record is gone.
 func (tx *Tx) eraseFromBatches(ctx context.Context, l worker.Lease, piece *erasePiece) error {
 	now := tx.db.now()
 	held := false
@@ -73,11 +80,7 @@ func (tx *Tx) eraseFromBatches(ctx context.Context, l worker.Lease, piece *erase
 	if err := piece.addMove(b, l, now, &held); err != nil {
 		return err
 	}
-	b.query("lock batches", lockBatchesSQL, pgx.NamedArgs{"ids": piece.ids, "workspace": l.WorkspaceID}, func(rows pgx.Rows) error {
-		var err error
-		stored, err = pgx.CollectRows(rows, pgx.RowToStructByPos[storedBatch])
-		return err
-	})
+	addLockBatches(b, l.WorkspaceID, piece.ids, &stored)
 	if err := tx.send(ctx, b); err != nil {
 		return err
 	}
@@ -85,15 +88,42 @@ func (tx *Tx) eraseFromBatches(ctx context.Context, l worker.Lease, piece *erase
 		return errNotHere
 	}
 	failpoint.Hit("erase.in_tx")
+	scope, args := eraseArgs(l, piece)
+	return tx.cutBatches(ctx, stored, fmt.Sprintf(coveredRecordsSQL, scope), args)
+}
+
+func addLockBatches(b *batch, workspace uuid.UUID, ids []uuid.UUID, stored *[]storedBatch) {
+	b.query("lock batches", lockBatchesSQL, pgx.NamedArgs{"ids": ids, "workspace": workspace}, func(rows pgx.Rows) error {
+		var err error
+		*stored, err = pgx.CollectRows(rows, pgx.RowToStructByPos[storedBatch])
+		return err
+	})
+}
+
+// cutBatches takes out of locked batches what they say of the records that the query names among @ids.
+func (tx *Tx) cutBatches(ctx context.Context, stored []storedBatch, query string, args pgx.NamedArgs) error {
 	batches, records, err := readBatches(stored)
 	if err != nil || len(records) == 0 {
 		return err
 	}
-	gone, err := tx.coveredRecords(ctx, l, piece, records)
-	if err != nil || len(gone) == 0 {
+	args["ids"] = records
+	gone := map[uuid.UUID]bool{}
+	b := &batch{}
+	b.query("gone records", query, args, func(rows pgx.Rows) error {
+		clear(gone)
+		for rows.Next() {
+			var id uuid.UUID
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			gone[id] = true
+		}
+		return nil
+	})
+	if err := tx.send(ctx, b); err != nil || len(gone) == 0 {
 		return err
 	}
-	return tx.rewriteBatches(ctx, stored, batches, gone, now)
+	return tx.rewriteBatches(ctx, stored, batches, gone, tx.db.now())
 }
 
 // readBatches decodes the inputs and lists the records that they name. What no worker could read is left to the
@@ -110,25 +140,6 @@ func readBatches(stored []storedBatch) ([]command.Batch, []uuid.UUID, error) {
 		records = append(records, idsOf(batches[i].Changes)...)
 	}
 	return batches, records, nil
-}
-
-func (tx *Tx) coveredRecords(ctx context.Context, l worker.Lease, piece *erasePiece, records []uuid.UUID) (map[uuid.UUID]bool, error) {
-	scope, args := eraseArgs(l, piece)
-	args["ids"] = records
-	gone := map[uuid.UUID]bool{}
-	b := &batch{}
-	b.query("covered records", fmt.Sprintf(coveredRecordsSQL, scope), args, func(rows pgx.Rows) error {
-		clear(gone)
-		for rows.Next() {
-			var id uuid.UUID
-			if err := rows.Scan(&id); err != nil {
-				return err
-			}
-			gone[id] = true
-		}
-		return nil
-	})
-	return gone, tx.send(ctx, b)
 }
 
 func (tx *Tx) rewriteBatches(ctx context.Context, stored []storedBatch, batches []command.Batch, gone map[uuid.UUID]bool, now *time.Time) error {
@@ -155,7 +166,9 @@ func (tx *Tx) rewriteBatches(ctx context.Context, stored []storedBatch, batches 
 		return nil
 	}
 	b := &batch{}
-	b.exec("rewrite batches", rewriteBatchesSQL, pgx.NamedArgs{"ids": ids, "commands": commands, "now": now}, nil)
+	b.exec("rewrite batches", rewriteBatchesSQL, pgx.NamedArgs{
+		"ids": ids, "commands": commands, "format": command.Format, "now": now,
+	}, nil)
 	return tx.send(ctx, b)
 }
 
@@ -170,6 +183,10 @@ SELECT t.id, t.accepted_at, NULL::bytea, true
    AND EXISTS (SELECT FROM task_parts p WHERE p.task_id = t.id)
  ORDER BY t.accepted_at DESC, t.id DESC
  LIMIT @limit`
+
+// lockCopiesSQL waits for the piece of a snapshot that is being made: its part is there for the next statement to see.
+const lockCopiesSQL = `
+SELECT id FROM tasks WHERE id = ANY(@ids::uuid[]) AND workspace_id = @workspace ORDER BY id FOR UPDATE`
 
 const eraseCopiesSQL = `DELETE FROM task_parts WHERE task_id = ANY(@ids::uuid[]) AND workspace_id = @workspace`
 
@@ -192,7 +209,7 @@ func (tx *Tx) eraseCopies(ctx context.Context, l worker.Lease, piece *erasePiece
 	if err := piece.addMove(b, l, tx.db.now(), &held); err != nil {
 		return err
 	}
-	b.exec("erase copies", eraseCopiesSQL, pgx.NamedArgs{"ids": piece.ids, "workspace": l.WorkspaceID}, nil)
+	addEraseCopies(b, l.WorkspaceID, piece.ids)
 	if err := tx.send(ctx, b); err != nil {
 		return err
 	}
@@ -201,4 +218,10 @@ func (tx *Tx) eraseCopies(ctx context.Context, l worker.Lease, piece *erasePiece
 	}
 	failpoint.Hit("erase.in_tx")
 	return nil
+}
+
+func addEraseCopies(b *batch, workspace uuid.UUID, ids []uuid.UUID) {
+	args := pgx.NamedArgs{"ids": ids, "workspace": workspace}
+	b.exec("lock copies", lockCopiesSQL, args, nil)
+	b.exec("erase copies", eraseCopiesSQL, args, nil)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/worker"
 )
 
@@ -132,15 +133,41 @@ func (j EraseJob) nextKind(ctx context.Context, table string, l worker.Lease, pl
 	}
 }
 
-// currentRecordsSQL uses the index of the narrowest field that the scope names.
+// currentRecordsSQL looks through the records of one field of the scope, in the order of its index, for those that the
+// whole scope covers.
 const currentRecordsSQL = `
-SELECT m.id, m.created_at, m.lane, true
-  FROM memories m
- WHERE m.workspace_id = @workspace AND m.deleted_at IS NULL AND m.accepted_at <= @erased_at
-   AND (m.created_at, m.id) < (coalesce(@at::timestamptz, 'infinity'),
-                               coalesce(@after::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))%s
- ORDER BY m.created_at DESC, m.id DESC
- LIMIT @limit`
+WITH w AS MATERIALIZED (
+  SELECT m.id, m.created_at, m.lane, m.accepted_at <= @erased_at%[2]s AS hit
+    FROM memories m
+   WHERE m.workspace_id = @workspace AND m.deleted_at IS NULL%[1]s
+     AND (m.created_at, m.id) < (coalesce(@at::timestamptz, 'infinity'),
+                                 coalesce(@after::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+   ORDER BY m.created_at DESC, m.id DESC
+   LIMIT @window
+), h AS (
+  SELECT id, created_at, lane FROM w WHERE hit ORDER BY created_at DESC, id DESC LIMIT @limit
+), last AS (
+  SELECT id, created_at FROM w ORDER BY created_at, id LIMIT 1
+)
+SELECT id, created_at, lane, true AS hit FROM h
+UNION ALL
+SELECT id, created_at, NULL, false FROM last
+ ORDER BY hit DESC, created_at DESC, id DESC`
+
+// currentRecords completes currentRecordsSQL for a scope: the field that is walked is the one that most likely names
+// the fewest records.
+func currentRecords(s memory.Scope, scope string) string {
+	walked := memory.Scope{AppID: s.AppID}
+	switch {
+	case s.RunID != "":
+		walked = memory.Scope{RunID: s.RunID}
+	case s.UserID != "":
+		walked = memory.Scope{UserID: s.UserID}
+	case s.AgentID != "":
+		walked = memory.Scope{AgentID: s.AgentID}
+	}
+	return fmt.Sprintf(currentRecordsSQL, inScope(walked, pgx.NamedArgs{}), scope)
+}
 
 // endedRecordsSQL looks through the tombstones of the workspace. They are few beside the records, and an index of
 // their own for each field of a scope would cost more than it saves.
@@ -163,13 +190,13 @@ SELECT id, created_at, NULL, false FROM last
  ORDER BY hit DESC, id`
 
 func (j EraseJob) recordWindow(ctx context.Context, l worker.Lease, place erasePlace, piece *erasePiece) (erasePlace, error) {
-	sql := currentRecordsSQL
-	if place.Phase == phaseEnded {
-		sql = endedRecordsSQL
-	}
 	scope, args := eraseArgs(l, piece)
 	args["window"], args["limit"] = eraseWindow, eraseRecordLimit
-	rows, err := j.hits(ctx, "records to erase", fmt.Sprintf(sql, scope), args, place)
+	sql := currentRecords(l.Scope, scope)
+	if place.Phase == phaseEnded {
+		sql = fmt.Sprintf(endedRecordsSQL, scope)
+	}
+	rows, err := j.hits(ctx, "records to erase", sql, args, place)
 	if err != nil {
 		return place, err
 	}
@@ -179,12 +206,24 @@ func (j EraseJob) recordWindow(ctx context.Context, l worker.Lease, place eraseP
 	return place.next(), nil // what was found, if anything, is the rest
 }
 
-// itemsToEraseSQL is completed by the conditions on account and session.
+// itemsToEraseSQL looks through the items in the order of their keys, and is completed by the conditions on account
+// and session.
 const itemsToEraseSQL = `
-SELECT i.item_key FROM items i
- WHERE i.workspace_id = @workspace AND i.item_key > @key%s
- ORDER BY i.item_key
- LIMIT @limit`
+WITH w AS MATERIALIZED (
+  SELECT i.item_key, true%s AS hit
+    FROM items i
+   WHERE i.workspace_id = @workspace AND i.item_key > @key
+   ORDER BY i.item_key
+   LIMIT @window
+), h AS (
+  SELECT item_key FROM w WHERE hit ORDER BY item_key LIMIT @limit
+), last AS (
+  SELECT item_key FROM w ORDER BY item_key DESC LIMIT 1
+)
+SELECT item_key, true AS hit FROM h
+UNION ALL
+SELECT item_key, false FROM last
+ ORDER BY hit DESC, item_key`
 
 // itemScope names the items that the scope covers: their account is the user, their session the run. A scope with an
 // agent or an app covers none.
@@ -209,18 +248,33 @@ func (j EraseJob) itemWindow(ctx context.Context, l worker.Lease, place erasePla
 	if key == nil {
 		key = []byte{}
 	}
-	args := pgx.NamedArgs{"workspace": l.WorkspaceID, "key": key, "limit": eraseRecordLimit}
+	args := pgx.NamedArgs{"workspace": l.WorkspaceID, "key": key, "window": eraseWindow, "limit": eraseRecordLimit}
 	scope, some := itemScope(l, args)
 	if !some {
 		return place.next(), nil
 	}
+	var last []byte
 	err := j.db.read(ctx, "items to erase", fmt.Sprintf(itemsToEraseSQL, scope), args, func(rows pgx.Rows) error {
-		var err error
-		piece.keys, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
-		return err
+		piece.keys, last = nil, nil
+		for rows.Next() {
+			var found []byte
+			var hit bool
+			if err := rows.Scan(&found, &hit); err != nil {
+				return err
+			}
+			if last = found; hit {
+				piece.keys = append(piece.keys, found)
+			}
+		}
+		return nil
 	})
-	if err != nil || len(piece.keys) < eraseRecordLimit {
-		return place.next(), err
+	switch {
+	case err != nil:
+		return place, err
+	case last == nil:
+		return place.next(), nil
+	case len(piece.keys) == eraseRecordLimit: // the rest of the window is looked at again
+		last = piece.keys[eraseRecordLimit-1]
 	}
-	return erasePlace{Phase: phaseItems, Key: piece.keys[len(piece.keys)-1]}, nil
+	return erasePlace{Phase: phaseItems, Key: last}, nil
 }

@@ -60,7 +60,7 @@ func TestErasePlans(t *testing.T) {
 		"archive":         {fmt.Sprintf(taskWindowSQL, "tasks_archive", scope), []string{"tasks_archive_listed"}},
 		"next kind":       {fmt.Sprintf(nextKindSQL, "tasks"), []string{"tasks_listed"}},
 		"batches":         {batchesToEraseSQL, []string{"tasks_listed"}},
-		"current records": {fmt.Sprintf(currentRecordsSQL, scope), []string{"memories_user"}},
+		"current records": {currentRecords(memory.Scope{UserID: "u1"}, scope), []string{"memories_user"}},
 		"ended records":   {fmt.Sprintf(endedRecordsSQL, scope), []string{"memories_ended"}},
 		"items":           {fmt.Sprintf(itemsToEraseSQL, " AND i.account = @account"), []string{"items_"}},
 		"copies":          {copiesToEraseSQL, nil},

@@ -82,7 +82,8 @@ SELECT i.item_key FROM items i
 const eraseItemsSQL = `
 DELETE FROM items i
  WHERE i.workspace_id = @workspace AND i.item_key = ANY(@keys::bytea[])
-   AND NOT EXISTS (SELECT FROM all_tasks t WHERE t.id = i.task_id AND t.accepted_at > @erased_at)`
+   AND NOT EXISTS (SELECT FROM all_tasks t
+                    WHERE t.id = i.task_id AND t.workspace_id = i.workspace_id AND t.accepted_at > @erased_at)`
 
 func (tx *Tx) eraseItems(ctx context.Context, l worker.Lease, piece *erasePiece) error {
 	args := pgx.NamedArgs{"workspace": l.WorkspaceID, "keys": piece.keys, "erased_at": piece.erasedAt}

@@ -145,10 +145,12 @@ func (tx *Tx) exportPlace(ctx context.Context, l worker.Lease) (exportPlace, tim
 	return place, at, tx.send(ctx, b)
 }
 
-// addExported keeps the part and moves the place behind it.
+// addExported keeps the part, if there is anything in it, and moves the place behind what was read.
 func addExported(b *batch, l worker.Lease, place exportPlace, body []byte, now *time.Time) error {
 	part := place.Part
-	place.Part++
+	if len(body) > 0 {
+		place.Part++
+	}
 	kept, err := json.Marshal(place)
 	if err != nil {
 		return err
@@ -158,15 +160,21 @@ func addExported(b *batch, l worker.Lease, place exportPlace, body []byte, now *
 			"task": l.TaskID, "workspace": l.WorkspaceID, "generation": l.Generation, "now": now,
 		}, nil)
 	}
-	b.exec("insert part", insertPartSQL, pgx.NamedArgs{
-		"task": l.TaskID, "part": part, "workspace": l.WorkspaceID, "body": body,
-	}, nil)
+	if len(body) > 0 {
+		b.exec("insert part", insertPartSQL, pgx.NamedArgs{
+			"task": l.TaskID, "part": part, "workspace": l.WorkspaceID, "body": body,
+		}, nil)
+	}
 	finished := place.Written.Memories + place.Written.Items
 	b.exec("move export", moveExportSQL, pgx.NamedArgs{
 		"task": l.TaskID, "place": kept, "done": finished, "total": max(place.Total, finished), "parts": place.Part, "now": now,
 	}, nil)
 	return nil
 }
+
+// exportPages bounds the pages that one piece reads in search of a line: of history whose records are gone there may be
+// any number. What no line was found in is passed without a part.
+const exportPages = 20
 
 // exportPiece writes the lines of the next part and moves the place behind them. It tells whether the part is the last.
 func (tx *Tx) exportPiece(ctx context.Context, l worker.Lease, at time.Time, place *exportPlace) (body []byte, ended bool, err error) {
@@ -176,24 +184,35 @@ func (tx *Tx) exportPiece(ctx context.Context, l worker.Lease, at time.Time, pla
 			Version: command.SnapshotVersion, Workspace: l.WorkspaceID, CreatedAt: at.UTC(),
 		}})
 	}
-	read := 0
-	if !place.Items {
-		if read, err = tx.exportRecords(ctx, l, at, p); err != nil {
+	for n := 0; n < exportPages && !ended && (n == 0 || len(p.body) == 0); n++ {
+		if ended, err = tx.exportPage(ctx, l, at, p); err != nil {
 			return nil, false, err
-		}
-		place.Items = read == 0
-	}
-	if place.Items {
-		if read, err = tx.exportItems(ctx, l, at, p); err != nil {
-			return nil, false, err
-		}
-		if ended = read == 0; ended {
-			footer := place.Written
-			place.Total = footer.Memories + footer.Items // what was erased meanwhile isn't part of it
-			p.add(command.SnapshotLine{Footer: &footer})
 		}
 	}
 	return p.body, ended, p.err
+}
+
+// exportPage writes the lines of the next page and tells whether it was the last.
+func (tx *Tx) exportPage(ctx context.Context, l worker.Lease, at time.Time, p *partWriter) (bool, error) {
+	place := p.place
+	if !place.Items {
+		read, err := tx.exportRecords(ctx, l, at, p)
+		if err != nil {
+			return false, err
+		}
+		place.Items = read == 0
+	}
+	if !place.Items {
+		return false, nil
+	}
+	read, err := tx.exportItems(ctx, l, at, p)
+	if err != nil || read > 0 {
+		return false, err
+	}
+	footer := place.Written
+	place.Total = footer.Memories + footer.Items // what was erased meanwhile isn't part of it
+	p.add(command.SnapshotLine{Footer: &footer})
+	return true, p.err
 }
 
 // partWriter collects the lines of one part.

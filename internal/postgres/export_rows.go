@@ -20,7 +20,7 @@ const (
 
 // exportRecordsSQL walks the history of the workspace in the order of its index, because each record begins there and
 // no other index has all records of a workspace. A record comes with the first row of its history. Rows whose record is
-// gone, or isn't part of the snapshot, are passed over.
+// gone, or isn't part of the snapshot, are passed over, also when it went after its first rows had been written.
 const exportRecordsSQL = `
 WITH page AS MATERIALIZED (
   SELECT h.id, h.memory_id, h.task_id, h.ordinal, h.event, h.version, h.old_text, h.new_text, h.at
@@ -35,10 +35,10 @@ WITH page AS MATERIALIZED (
          m.metadata::text AS metadata, m.event_date, m.version AS record_version, m.accepted_at, m.said_at, m.valid_from,
          m.valid_to, m.superseded_by, m.expires_at, m.deleted_at, m.item_id, m.created_at, m.updated_at,
          sum(coalesce(octet_length(o.old_text), 0) + coalesce(octet_length(o.new_text), 0)
-             + coalesce(octet_length(m.text), 0) + coalesce(octet_length(m.metadata::text), 0))
+             + CASE WHEN o.opens THEN coalesce(octet_length(m.text), 0) + coalesce(octet_length(m.metadata::text), 0) ELSE 0 END)
            OVER (ORDER BY o.memory_id, o.version, o.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
     FROM opened o
-    LEFT JOIN memories m ON o.opens AND m.id = o.memory_id AND m.workspace_id = @workspace AND m.accepted_at <= @at
+    LEFT JOIN memories m ON m.id = o.memory_id AND m.workspace_id = @workspace AND m.accepted_at <= @at
           AND NOT ` + fencedRecordSQL + `
 )
 SELECT id, memory_id, task_id, ordinal, event, version, old_text, new_text, at, opens,
@@ -82,20 +82,20 @@ func (p *partWriter) record(rows pgx.Rows) error {
 	if err != nil {
 		return err
 	}
-	if opens {
+	switch {
+	case record == nil:
 		p.place.Cap = 0
-		if record != nil {
-			m.ID, m.Event, p.place.Cap = *record, *event, m.Version
-			if metadata != nil {
-				m.Metadata = []byte(*metadata)
-			}
-			for _, t := range []*time.Time{&m.AcceptedAt, &m.SaidAt, &m.ValidFrom, &m.CreatedAt, &m.UpdatedAt} {
-				*t = t.UTC()
-			}
-			inUTC(m.EventDate, m.ValidTo, m.ExpiresAt, m.DeletedAt)
-			p.add(command.SnapshotLine{Memory: &m})
-			p.place.Written.Memories++
+	case opens:
+		m.ID, m.Event, p.place.Cap = *record, *event, m.Version
+		if metadata != nil {
+			m.Metadata = []byte(*metadata)
 		}
+		for _, t := range []*time.Time{&m.AcceptedAt, &m.SaidAt, &m.ValidFrom, &m.CreatedAt, &m.UpdatedAt} {
+			*t = t.UTC()
+		}
+		inUTC(m.EventDate, m.ValidTo, m.ExpiresAt, m.DeletedAt)
+		p.add(command.SnapshotLine{Memory: &m})
+		p.place.Written.Memories++
 	}
 	p.place.Memory, p.place.Version, p.place.History = h.MemoryID, h.Version, h.ID
 	if h.Version > p.place.Cap { // its record isn't there, or was written before this change
@@ -112,7 +112,8 @@ const exportItemsSQL = `
 WITH page AS MATERIALIZED (
   SELECT i.*, t.stage, coalesce(t.accepted_at, i.created_at) AS accepted_at
     FROM items i
-    LEFT JOIN LATERAL (SELECT t.stage, t.accepted_at FROM all_tasks t WHERE t.id = i.task_id LIMIT 1) t ON true
+    LEFT JOIN LATERAL (SELECT t.stage, t.accepted_at FROM all_tasks t
+                        WHERE t.id = i.task_id AND t.workspace_id = i.workspace_id LIMIT 1) t ON true
    WHERE i.workspace_id = @workspace AND i.item_key > @key AND i.created_at <= @at
    ORDER BY i.item_key
    LIMIT @limit

@@ -90,7 +90,7 @@ func TestFacts(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, 100)
 		w.frozen()
-		for i, class := range []task.Class{task.OutputInvalid, task.ExtractionRejected, task.Crash, task.Cancelled, task.ProviderRejected} {
+		for i, class := range []task.Class{task.OutputInvalid, task.ExtractionRejected, task.InputRejected, task.Crash, task.Cancelled, task.ProviderRejected} {
 			id := w.accept(keyName(i), say(keyName(i), "I like tea"))
 			wantDone(t, "fail", w.fail(w.mustClaim(id), class))
 		}

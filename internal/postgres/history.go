@@ -13,8 +13,9 @@ import (
 
 // historySQL walks the index of one record's changes, oldest first.
 const historySQL = `
-SELECT h.id, h.memory_id, h.event, h.version, h.old_text, h.new_text, h.at
+SELECT h.id, h.memory_id, h.event, h.version, h.old_text, h.new_text, h.at, m.valid_to, m.superseded_by
   FROM memory_history h
+  LEFT JOIN memories m ON h.event = 'INVALIDATE' AND m.id = h.memory_id AND m.workspace_id = h.workspace_id
  WHERE h.workspace_id = @workspace AND h.memory_id = @memory
    AND (h.version, h.id) > (@after_version::int, @after_id::uuid)
  ORDER BY h.version, h.id
@@ -49,6 +50,7 @@ func (db *DB) History(ctx context.Context, workspace uuid.UUID, query recall.His
 	}
 	for i := range history.Entries {
 		history.Entries[i].At = history.Entries[i].At.UTC()
+		inUTC(history.Entries[i].ValidTo)
 	}
 	return history, nil
 }

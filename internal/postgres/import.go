@@ -53,14 +53,8 @@ func (db *DB) AcceptImport(ctx context.Context, item write.Acceptance, parts wri
 }
 
 func (tx *Tx) insertImport(ctx context.Context, item write.Acceptance, parts write.Parts, answer *write.Accepted) error {
-	taken := false
-	b := &batch{}
-	b.query("workspace not empty", notEmptySQL, pgx.NamedArgs{"workspace": item.WorkspaceID, "task": item.TaskID}, one(&taken))
-	if err := tx.send(ctx, b); err != nil {
+	if err := tx.requireEmpty(ctx, item.WorkspaceID, item.TaskID); err != nil {
 		return err
-	}
-	if taken {
-		return fault.New(fault.WorkspaceNotEmpty)
 	}
 	place := 0
 	err := parts(func(part []byte) error { // one at a time: the whole is never in memory
@@ -77,24 +71,33 @@ func (tx *Tx) insertImport(ctx context.Context, item write.Acceptance, parts wri
 	return tx.insertAccepted(ctx, item, answer)
 }
 
+// requireEmpty answers a fault WORKSPACE_NOT_EMPTY unless the import may have the workspace. It needs the gate alone.
+func (tx *Tx) requireEmpty(ctx context.Context, workspace, id uuid.UUID) error {
+	taken := false
+	b := &batch{}
+	b.query("workspace not empty", notEmptySQL, pgx.NamedArgs{"workspace": workspace, "task": id}, one(&taken))
+	if err := tx.send(ctx, b); err != nil {
+		return err
+	}
+	if taken {
+		return fault.New(fault.WorkspaceNotEmpty)
+	}
+	return nil
+}
+
 // takenIDsSQL finds ids that belong to a record already, here or in another workspace: ids of records are unique in a
 // database.
-const takenIDsSQL = `SELECT id FROM memories WHERE id = ANY(@ids::uuid[]) LIMIT 1`
+const takenIDsSQL = `SELECT id FROM memories WHERE id = ANY(@ids::uuid[])`
 
-// takenID answers one of the ids that belongs to a record already, nil if none does.
-func (db *DB) takenID(ctx context.Context, ids []uuid.UUID) (*uuid.UUID, error) {
+// takenIDs answers those of the ids that belong to a record already.
+func (db *DB) takenIDs(ctx context.Context, ids []uuid.UUID) ([]uuid.UUID, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	var taken *uuid.UUID
-	err := db.read(ctx, "taken ids", takenIDsSQL, pgx.NamedArgs{"ids": ids}, func(rows pgx.Rows) error {
-		for rows.Next() {
-			taken = new(uuid.UUID)
-			if err := rows.Scan(taken); err != nil {
-				return err
-			}
-		}
-		return nil
+	var taken []uuid.UUID
+	err := db.read(ctx, "taken ids", takenIDsSQL, pgx.NamedArgs{"ids": ids}, func(rows pgx.Rows) (err error) {
+		taken, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+		return err
 	})
 	return taken, err
 }

@@ -110,30 +110,36 @@ func (j ImportJob) check(ctx context.Context, l worker.Lease, parts int) (int64,
 		if !found {
 			return 0, command.ErrUnreadable
 		}
-		first := line
+		wrong := 0
 		lines := map[uuid.UUID]int{}
 		var ids []uuid.UUID
 		for _, raw := range command.SnapshotLines(body) {
 			line++
 			read, err := check.Line(raw)
 			if err != nil {
-				return 0, j.wrong(ctx, l, line, err)
+				wrong = line
+				break
 			}
 			if read.Memory != nil {
 				lines[read.Memory.ID], ids = line, append(ids, read.Memory.ID)
 			}
 		}
-		taken, err := j.db.takenID(ctx, ids)
-		switch {
-		case err != nil:
+		taken, err := j.db.takenIDs(ctx, ids)
+		if err != nil {
 			return 0, err
-		case taken != nil:
-			return 0, j.wrong(ctx, l, max(lines[*taken], first), command.ErrUnreadable)
+		}
+		for _, id := range taken { // they come before the line that broke off the reading
+			if wrong == 0 || lines[id] < wrong {
+				wrong = lines[id]
+			}
+		}
+		if wrong > 0 {
+			return 0, j.wrong(ctx, l, wrong)
 		}
 	}
 	total, err := check.End()
 	if err != nil {
-		return 0, j.wrong(ctx, l, line+1, err)
+		return 0, j.wrong(ctx, l, line+1)
 	}
 	return total, nil
 }
@@ -142,13 +148,13 @@ const wrongLineSQL = `
 UPDATE tasks SET counts = jsonb_build_object('line', @line::int)
  WHERE id = @task AND status = 'running' AND lease_token = @token AND stage = 'accepted'`
 
-// wrong keeps the number of the line and answers why: a line that can't be read fails the import for good.
-func (j ImportJob) wrong(ctx context.Context, l worker.Lease, line int, cause error) error {
+// wrong keeps the number of the line and answers worker.ErrRejected: whoever sent the snapshot has to mend it.
+func (j ImportJob) wrong(ctx context.Context, l worker.Lease, line int) error {
 	err := j.db.alone(ctx, "wrong line", wrongLineSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token, "line": line}, noRows)
 	if err != nil {
 		return err
 	}
-	return cause
+	return worker.ErrRejected
 }
 
 // moveImportSQL is the fence of a piece. It tells whether the part is still there, whether an erase has begun, and

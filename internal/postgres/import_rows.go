@@ -33,6 +33,10 @@ SELECT @workspace, n.item_key, n.account, n.item_id, n.event_id, n.revision, n.l
  ORDER BY n.item_key
     ON CONFLICT (workspace_id, item_key) DO NOTHING`
 
+// importedTask stands for the task that an imported row came from: rows of one task stay together, but no row refers to
+// a task of this database, whatever the snapshot says.
+func importedTask(l worker.Lease, event uuid.UUID) uuid.UUID { return uuid.NewSHA1(l.TaskID, event[:]) }
+
 func addImportedItems(b *batch, l worker.Lease, items []command.SnapshotItem, kept *int64) {
 	n := len(items)
 	if n == 0 {
@@ -46,10 +50,10 @@ func addImportedItems(b *batch, l worker.Lease, items []command.SnapshotItem, ke
 	for i, s := range items {
 		item := s.Item()
 		key, content := item.Key(), item.Content()
-		keys[i], contents[i], tasks[i], events[i] = key[:], content[:], s.Event, item.EventID(l.WorkspaceID)
+		keys[i], contents[i], tasks[i], events[i] = key[:], content[:], importedTask(l, s.Event), item.EventID(l.WorkspaceID)
 		accounts[i], ids[i], texts[i], authors[i], sessions[i], atTexts[i] = s.Account, s.ItemID, s.Text, s.Author, s.Session, s.AtText
 		revisions[i], landed[i] = int32(s.Revision), int32(s.LandedRevision) // #nosec G115 -- checked
-		ats[i], created[i], updated[i] = s.At, s.CreatedAt, s.UpdatedAt
+		ats[i], created[i], updated[i] = s.At, earlier(s.CreatedAt, l.AcceptedAt), s.UpdatedAt
 	}
 	b.exec("import items", importedItemsSQL, pgx.NamedArgs{
 		"workspace": l.WorkspaceID, "task": l.TaskID, "cursor": l.Cursor, "keys": keys, "accounts": accounts, "ids": ids,
@@ -94,7 +98,8 @@ func addImportedLanes(b *batch, workspace uuid.UUID, memories []command.Snapshot
 }
 
 // importedRecordsSQL writes records as they were, with their terms if they are current. A record whose id is taken is
-// left out.
+// left out. What an erase has left of the history of a record that comes back gives way to the history that comes with it:
+// each version of a record has one row.
 const importedRecordsSQL = `
 WITH r AS (
   SELECT * FROM unnest(@ids::uuid[], @tasks::uuid[], @users::text[], @agents::text[], @runs::text[], @apps::text[],
@@ -122,17 +127,24 @@ WITH r AS (
          string_to_array(r.counts, ' ')::smallint[], r.length
     FROM m JOIN r ON r.id = m.id
    WHERE m.deleted_at IS NULL
+), h AS (
+  DELETE FROM memory_history h USING m WHERE h.workspace_id = @workspace AND h.memory_id = m.id
 )
 SELECT count(*) FROM m`
 
-// importedHistorySQL writes the history of records that are the workspace's.
+// importedHistorySQL writes the history of records that are the workspace's. A row whose id is taken, by what an erase has
+// left of the original for instance, gets an id of its own.
 const importedHistorySQL = `
 INSERT INTO memory_history (id, workspace_id, memory_id, task_id, ordinal, event, version, old_text, new_text, at)
-SELECT h.id, @workspace, h.memory_id, h.task_id, h.ordinal, h.event, h.version, h.old_text, h.new_text, h.at
-  FROM unnest(@ids::uuid[], @memories::uuid[], @tasks::uuid[], @ordinals::int[], @events::text[], @versions::int[],
+SELECT CASE WHEN row_number() OVER (PARTITION BY h.id) > 1 OR EXISTS (SELECT FROM memory_history x WHERE x.id = h.id)
+            THEN h.spare ELSE h.id END,
+       @workspace, h.memory_id, h.task_id, h.ordinal, h.event, h.version, h.old_text, h.new_text, h.at
+  FROM unnest(@ids::uuid[], @spare::uuid[], @memories::uuid[], @tasks::uuid[], @ordinals::int[], @events::text[], @versions::int[],
               @olds::text[], @news::text[], @ats::timestamptz[])
-         AS h (id, memory_id, task_id, ordinal, event, version, old_text, new_text, at)
+         AS h (id, spare, memory_id, task_id, ordinal, event, version, old_text, new_text, at)
   JOIN memories m ON m.id = h.memory_id AND m.workspace_id = @workspace
+ WHERE NOT EXISTS (SELECT FROM memory_history x
+                    WHERE x.workspace_id = @workspace AND x.memory_id = h.memory_id AND x.version = h.version)
  ORDER BY h.id
     ON CONFLICT (id) DO NOTHING`
 
@@ -141,10 +153,12 @@ func (tx *Tx) importRecords(ctx context.Context, l worker.Lease, piece *importPi
 	kept := int64(0)
 	b := &batch{}
 	if len(piece.memories) > 0 {
-		b.query("import records", importedRecordsSQL, importedRecords(l.WorkspaceID, piece.memories), one(&kept))
+		b.query("import records", importedRecordsSQL, importedRecords(l, piece.memories), one(&kept))
 	}
 	if len(piece.history) > 0 {
-		b.exec("import history", importedHistorySQL, importedHistory(l.WorkspaceID, piece.history), nil)
+		history := importedHistory(l, piece.history)
+		b.exec("import history", importedHistorySQL, history, nil)
+		b.exec("import rest of history", importedHistorySQL, history, nil) // ids that were taken while the first one ran
 	}
 	projected := make([]worker.Projection, 0, len(vectors))
 	for i, vector := range vectors {
@@ -164,7 +178,16 @@ func (tx *Tx) importRecords(ctx context.Context, l worker.Lease, piece *importPi
 	return missing, tx.send(ctx, b)
 }
 
-func importedRecords(workspace uuid.UUID, memories []command.SnapshotMemory) pgx.NamedArgs {
+// earlier returns the earlier of two times. What is imported was accepted before the import was, whatever another host's
+// clock said, so that an erase that comes after the import covers it.
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func importedRecords(l worker.Lease, memories []command.SnapshotMemory) pgx.NamedArgs {
 	n := len(memories)
 	ids, tasks, superseded := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]*uuid.UUID, n)
 	users, agents, runs, apps := make([]*string, n), make([]*string, n), make([]*string, n), make([]*string, n)
@@ -177,7 +200,7 @@ func importedRecords(workspace uuid.UUID, memories []command.SnapshotMemory) pgx
 	dates, to, expiries, deleted := make([]*time.Time, n), make([]*time.Time, n), make([]*time.Time, n), make([]*time.Time, n)
 	for i, m := range memories {
 		lane, key, words := m.Scope().Lane(), memory.KeyOf(m.Text), memory.TermsOf(m.Text)
-		ids[i], tasks[i], superseded[i], lanes[i], keys[i] = m.ID, m.Event, m.SupersededBy, lane[:], key[:]
+		ids[i], tasks[i], superseded[i], lanes[i], keys[i] = m.ID, importedTask(l, m.Event), m.SupersededBy, lane[:], key[:]
 		users[i], agents[i], runs[i], apps[i] = m.UserID, m.AgentID, m.RunID, m.AppID
 		texts[i], types[i], roles[i], itemIDs[i] = m.Text, m.FactType, m.Role, m.ItemID
 		if m.Metadata != nil {
@@ -190,11 +213,11 @@ func importedRecords(workspace uuid.UUID, memories []command.SnapshotMemory) pgx
 		}
 		versions[i], lengths[i] = int32(m.Version), int32(words.Length) // #nosec G115 -- checked
 		terms[i], counts[i] = strings.Join(words.Terms, " "), joinCounts(words.Counts)
-		accepted[i], said[i], from[i], created[i], updated[i] = m.AcceptedAt, m.SaidAt, m.ValidFrom, m.CreatedAt, m.UpdatedAt
+		accepted[i], said[i], from[i], created[i], updated[i] = earlier(m.AcceptedAt, l.AcceptedAt), m.SaidAt, m.ValidFrom, m.CreatedAt, m.UpdatedAt
 		dates[i], to[i], expiries[i], deleted[i] = m.EventDate, m.ValidTo, m.ExpiresAt, m.DeletedAt
 	}
 	return pgx.NamedArgs{
-		"workspace": workspace, "ids": ids, "tasks": tasks, "users": users, "agents": agents, "runs": runs, "apps": apps,
+		"workspace": l.WorkspaceID, "ids": ids, "tasks": tasks, "users": users, "agents": agents, "runs": runs, "apps": apps,
 		"lanes": lanes, "texts": texts, "types": types, "roles": roles, "keys": keys, "metadata": metadata,
 		"event_dates": dates, "versions": versions, "accepted": accepted, "said": said, "valid_from": from, "valid_to": to,
 		"superseded": superseded, "expiries": expiries, "deleted": deleted, "item_keys": itemKeys, "item_ids": itemIDs,
@@ -202,17 +225,18 @@ func importedRecords(workspace uuid.UUID, memories []command.SnapshotMemory) pgx
 	}
 }
 
-func importedHistory(workspace uuid.UUID, history []command.SnapshotHistory) pgx.NamedArgs {
+func importedHistory(l worker.Lease, history []command.SnapshotHistory) pgx.NamedArgs {
 	n := len(history)
-	ids, memories, tasks := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]uuid.UUID, n)
+	ids, spare, memories, tasks := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]uuid.UUID, n), make([]uuid.UUID, n)
 	ordinals, versions := make([]int32, n), make([]int32, n)
 	events, olds, news, ats := make([]string, n), make([]*string, n), make([]*string, n), make([]time.Time, n)
 	for i, h := range history {
-		ids[i], memories[i], tasks[i], ordinals[i], events[i] = h.ID, h.MemoryID, h.Event, h.Ordinal, h.Change
+		ids[i], memories[i], tasks[i], ordinals[i], events[i] = h.ID, h.MemoryID, importedTask(l, h.Event), h.Ordinal, h.Change
+		spare[i] = memory.HistoryID(l.TaskID, int(l.Cursor)*command.SnapshotPartLines+i)
 		versions[i], olds[i], news[i], ats[i] = int32(h.Version), h.OldText, h.NewText, h.At // #nosec G115 -- checked
 	}
 	return pgx.NamedArgs{
-		"workspace": workspace, "ids": ids, "memories": memories, "tasks": tasks, "ordinals": ordinals, "events": events,
+		"workspace": l.WorkspaceID, "ids": ids, "spare": spare, "memories": memories, "tasks": tasks, "ordinals": ordinals, "events": events,
 		"versions": versions, "olds": olds, "news": news, "ats": ats,
 	}
 }

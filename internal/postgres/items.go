@@ -26,7 +26,7 @@ INSERT INTO items AS i (workspace_id, item_key, account, item_id, event_id, revi
                         at, at_text, task_id, created_at, updated_at)
 SELECT @workspace, n.item_key, @account, n.item_id, n.event_id, 1, n.content_hash, n.text, n.author, n.session,
        coalesce(n.at, clock.at + n.place * interval '1 microsecond'), n.at_text, n.task,
-       clock.at + n.place * interval '1 microsecond', clock.at
+       clock.at + n.place * interval '1 microsecond', clock.at + n.place * interval '1 microsecond'
   FROM unnest(@keys::bytea[], @ids::text[], @events::text[], @contents::bytea[], @texts::text[], @authors::text[],
               @sessions::text[], @ats::timestamptz[], @at_texts::text[], @tasks::uuid[]) WITH ORDINALITY
          AS n (item_key, item_id, event_id, content_hash, text, author, session, at, at_text, task, place), clock
@@ -34,13 +34,14 @@ SELECT @workspace, n.item_key, @account, n.item_id, n.event_id, 1, n.content_has
     ON CONFLICT (workspace_id, item_key) DO UPDATE SET revision = i.revision WHERE false`
 
 // heldItemsSQL reads the locked items with the task of their latest revision, which may have been archived. Of what an
-// open erase is about to remove, whatever comes now is an edit: it stays when the rest goes.
+// open erase is about to remove, whatever comes now is an edit, and its time is anew: it stays when the rest goes.
 const heldItemsSQL = `
-SELECT i.item_key, i.revision, CASE WHEN t.going THEN ''::bytea ELSE i.content_hash END, i.at, i.task_id,
+SELECT i.item_key, i.revision, CASE WHEN t.going THEN ''::bytea ELSE i.content_hash END, coalesce(t.going, false),
+       CASE WHEN t.going THEN coalesce(@now::timestamptz, clock_timestamp()) ELSE i.at END, i.task_id,
        i.landed_revision >= i.revision, coalesce(t.status, ''), coalesce(t.stage, ''), t.lane
   FROM items i
   LEFT JOIN LATERAL (SELECT t.status, t.stage, t.lane, t.erased OR ` + fencedTaskSQL + ` AS going
-                       FROM all_tasks t WHERE t.id = i.task_id LIMIT 1) t ON true
+                       FROM all_tasks t WHERE t.id = i.task_id AND t.workspace_id = i.workspace_id LIMIT 1) t ON true
  WHERE i.workspace_id = @workspace AND i.item_key = ANY(@keys::bytea[])`
 
 // takeLanesSQL locks lanes in their order and gives each as many sequence numbers as it gets tasks, with a time for
@@ -68,6 +69,7 @@ SELECT count(*) FROM tasks
 type heldItem struct {
 	revision int
 	content  []byte
+	going    bool
 	at       time.Time
 	task     uuid.UUID
 	landed   bool
@@ -85,6 +87,7 @@ func (h heldItem) reached() bool {
 type queuing struct {
 	place    int // in the ask
 	revision int
+	anew     bool // of what went before, nothing is kept
 	at       time.Time
 	earlier  *uuid.UUID
 	lane     memory.Lane
@@ -135,11 +138,13 @@ func (tx *Tx) holdItems(ctx context.Context, ask write.ItemsAsk) ([]heldItem, er
 		"contents": contents, "texts": texts, "authors": authors, "sessions": sessions, "ats": ats, "at_texts": atTexts,
 		"tasks": tasks, "now": tx.db.now(),
 	}, nil)
-	b.query("held items", heldItemsSQL, pgx.NamedArgs{"workspace": ask.WorkspaceID, "keys": keys}, func(rows pgx.Rows) error {
+	b.query("held items", heldItemsSQL, pgx.NamedArgs{
+		"workspace": ask.WorkspaceID, "keys": keys, "now": tx.db.now(),
+	}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var h heldItem
 			var key []byte
-			if err := rows.Scan(&key, &h.revision, &h.content, &h.at, &h.task, &h.landed, &h.status, &h.stage, &h.lane); err != nil {
+			if err := rows.Scan(&key, &h.revision, &h.content, &h.going, &h.at, &h.task, &h.landed, &h.status, &h.stage, &h.lane); err != nil {
 				return err
 			}
 			held[places[command.ItemKey(key)]] = h
@@ -156,7 +161,12 @@ func decideItems(ask write.ItemsAsk, held []heldItem, kept *write.ItemsKept) ([]
 	lanes := map[memory.Lane]int64{}
 	for i, h := range held {
 		a := ask.Items[i]
-		q := queuing{place: i, revision: h.revision, at: h.at, lane: a.Item.Scope().Lane()}
+		q := queuing{place: i, revision: h.revision, anew: h.going, at: h.at, lane: a.Item.Scope().Lane()}
+		if h.going && a.Item.At != nil {
+			q.at = *a.Item.At
+		} else if h.going { // items of one call are kept apart
+			q.at = h.at.Add(time.Duration(i+1) * time.Microsecond)
+		}
 		if h.task != a.TaskID && h.status != "" {
 			q.earlier = &h.task
 		}

@@ -33,6 +33,23 @@ func addCommitLanes(b *batch, l worker.Lease) {
 	}, nil)
 }
 
+// lockChangedSQL locks every record that an item's commit may end, in one order: what it supersedes and what it replaces.
+const lockChangedSQL = `
+SELECT 1 FROM memories
+ WHERE workspace_id = @workspace AND (id = ANY(@targets::uuid[]) OR item_key = @item_key AND deleted_at IS NULL)
+ ORDER BY id
+   FOR UPDATE`
+
+// addLockChanged comes before the statements that read those records.
+func addLockChanged(b *batch, l worker.Lease, plan memory.Plan) {
+	if l.ItemKey == nil {
+		return
+	}
+	b.exec("lock changed records", lockChangedSQL, pgx.NamedArgs{
+		"workspace": l.WorkspaceID, "targets": targetsOf(plan), "item_key": l.ItemKey,
+	}, nil)
+}
+
 // itemRecordsSQL locks, in id order, what earlier revisions of the item have left.
 const itemRecordsSQL = `
 SELECT id FROM memories

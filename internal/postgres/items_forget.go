@@ -2,11 +2,14 @@ package postgres
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/failpoint"
+	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/write"
@@ -29,7 +32,7 @@ SELECT item_key FROM items
 
 // itemTracesSQL reads, under the items' locks, which tasks and lanes hold anything of them.
 const itemTracesSQL = `
-SELECT i.task_id, t.lane FROM items i JOIN tasks t ON t.id = i.task_id
+SELECT i.task_id, t.lane FROM items i JOIN tasks t ON t.id = i.task_id AND t.workspace_id = i.workspace_id
  WHERE i.workspace_id = @workspace AND i.item_key = ANY(@keys::bytea[])
 UNION
 SELECT m.task_id, m.lane FROM memories m
@@ -40,7 +43,9 @@ const emptyTasksSQL = `
 UPDATE tasks SET command = NULL
  WHERE workspace_id = @workspace AND id = ANY(@tasks::uuid[]) AND stage = 'committed' AND command IS NOT NULL`
 
-const emptyPlansSQL = `UPDATE plans SET body = NULL WHERE task_id = ANY(@tasks::uuid[]) AND body IS NOT NULL`
+const emptyPlansSQL = `
+UPDATE plans SET body = NULL
+ WHERE workspace_id = @workspace AND task_id = ANY(@tasks::uuid[]) AND body IS NOT NULL`
 
 // forgetRecordsSQL removes the records of items, ended ones too.
 const forgetRecordsSQL = `
@@ -75,14 +80,17 @@ func (db *DB) ForgetItems(ctx context.Context, ask write.ForgetAsk) (write.Forgo
 	}
 	var forgot write.Forgot
 	err := db.InTx(ctx, ask.WorkspaceID, func(ctx context.Context, tx *Tx) error {
-		forgot = write.Forgot{More: len(ask.Keys) == 0 && len(keys) == ask.Limit}
+		forgot = write.Forgot{More: len(ask.Keys) == 0 && len(keys) == ask.Limit, Keys: make([]command.ItemKey, len(keys))}
+		for i, key := range keys {
+			forgot.Keys[i] = command.ItemKey(key)
+		}
 		return tx.forget(ctx, ask, keys, &forgot)
 	})
 	failpoint.Hit("forget.committed")
-	if err != nil {
+	if err != nil && !errors.Is(err, fault.ErrCommitUnknown) {
 		return write.Forgot{}, err
 	}
-	return forgot, nil
+	return forgot, err
 }
 
 // forget erases the items in the order items, lanes, tasks, records, what is derived from them, account.
@@ -108,7 +116,7 @@ func (tx *Tx) forget(ctx context.Context, ask write.ForgetAsk, keys [][]byte, fo
 	addTakeLanes(b, ask.WorkspaceID, traces.lanes, now)
 	addEndTasks(b, ask.WorkspaceID, traces.tasks, now, func(id uuid.UUID) { forgot.Ended = append(forgot.Ended, id) })
 	b.exec("empty tasks", emptyTasksSQL, pgx.NamedArgs{"workspace": ask.WorkspaceID, "tasks": traces.tasks}, nil)
-	b.exec("empty plans", emptyPlansSQL, pgx.NamedArgs{"tasks": traces.tasks}, nil)
+	b.exec("empty plans", emptyPlansSQL, pgx.NamedArgs{"workspace": ask.WorkspaceID, "tasks": traces.tasks}, nil)
 	addNextHeads(b, ask.WorkspaceID, traces.lanes, now, func(h task.Hint) { forgot.Hints = append(forgot.Hints, h) })
 	b.query("forget records", forgetRecordsSQL, pgx.NamedArgs{"workspace": ask.WorkspaceID, "keys": held},
 		func(rows pgx.Rows) (err error) {

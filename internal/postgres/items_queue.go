@@ -137,27 +137,32 @@ func addItemTasks(b *batch, ask write.ItemsAsk, todo []queuing) error {
 	return nil
 }
 
-// reviseItemsSQL points items at their new tasks, with the content that those will land. The time stays.
+// reviseItemsSQL points items at their new tasks, with the content that those will land. The time stays,
+// unless the item begins anew.
 const reviseItemsSQL = `
 UPDATE items AS i SET revision = n.revision, content_hash = n.content_hash, text = n.text, author = n.author,
-       session = n.session, task_id = n.task, updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
+       session = n.session, at = CASE WHEN n.anew THEN n.at ELSE i.at END,
+       at_text = CASE WHEN n.anew THEN n.at_text ELSE i.at_text END, task_id = n.task,
+       updated_at = greatest(i.created_at, (SELECT coalesce(@now::timestamptz, clock_timestamp())))
   FROM unnest(@keys::bytea[], @revisions::int[], @contents::bytea[], @texts::text[], @authors::text[],
-              @sessions::text[], @tasks::uuid[])
-         AS n (item_key, revision, content_hash, text, author, session, task)
+              @sessions::text[], @tasks::uuid[], @anew::boolean[], @ats::timestamptz[], @at_texts::text[])
+         AS n (item_key, revision, content_hash, text, author, session, task, anew, at, at_text)
  WHERE i.workspace_id = @workspace AND i.item_key = n.item_key AND i.task_id <> n.task`
 
 func addRevisions(b *batch, ask write.ItemsAsk, todo []queuing, now *time.Time) {
 	n := len(todo)
 	keys, contents, revisions, tasks := make([][]byte, n), make([][]byte, n), make([]int32, n), make([]uuid.UUID, n)
 	texts, authors, sessions := make([]string, n), make([]string, n), make([]string, n)
+	anew, ats, atTexts := make([]bool, n), make([]time.Time, n), make([]string, n)
 	for i, q := range todo {
 		a := ask.Items[q.place]
+		anew[i], ats[i], atTexts[i] = q.anew, q.at, a.Item.AtText
 		keys[i], contents[i], revisions[i], tasks[i] = a.Key[:], a.Content[:], int32(q.revision), a.TaskID // #nosec G115 -- counts edits
 		texts[i], authors[i], sessions[i] = a.Item.Text, a.Item.Author, a.Item.Session
 	}
 	b.exec("revise items", reviseItemsSQL, pgx.NamedArgs{
 		"workspace": ask.WorkspaceID, "keys": keys, "revisions": revisions, "contents": contents, "texts": texts,
-		"authors": authors, "sessions": sessions, "tasks": tasks, "now": now,
+		"authors": authors, "sessions": sessions, "tasks": tasks, "anew": anew, "ats": ats, "at_texts": atTexts, "now": now,
 	}, nil)
 }
 

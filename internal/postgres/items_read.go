@@ -15,7 +15,8 @@ import (
 // committed: a worker never writes an item. An imported one says so itself.
 const itemColumnsSQL = `i.item_key, i.item_id, i.event_id, i.text, i.author, i.session, i.at, i.revision,
        i.landed_revision >= i.revision
-         OR EXISTS (SELECT FROM all_tasks t WHERE t.id = i.task_id AND t.stage <> 'accepted'), i.created_at`
+         OR EXISTS (SELECT FROM all_tasks t WHERE t.id = i.task_id AND t.workspace_id = i.workspace_id AND t.stage <> 'accepted'),
+       i.created_at`
 
 const itemsSQL = `
 SELECT ` + itemColumnsSQL + `

@@ -52,17 +52,17 @@ WITH r AS (
 INSERT INTO memory_terms (memory_id, workspace_id, version, content_key, terms, counts, length)
 SELECT r.id, @workspace, 1, r.content_key, string_to_array(r.terms, ' '), string_to_array(r.counts, ' ')::smallint[], r.length FROM r`
 
-// vectorsSQL writes vectors from the live records, only where a record still has the version that was projected,
-// and never over a newer vector. Reading FOR SHARE holds off an edit until the vectors are committed.
+// vectorsSQL writes vectors from the live records, only where a record still has the version that was projected or,
+// as after a change of its metadata or its validity, still the same text, and never over a newer vector. Reading FOR SHARE holds off an edit until the vectors are committed.
 const vectorsSQL = `
 INSERT INTO memory_vectors AS v (memory_id, workspace_id, version, content_key, model, vector, skipped, made_at)
 SELECT m.id, m.workspace_id, m.version, m.content_key, @model, p.vector, p.vector IS NULL,
        (SELECT coalesce(@now::timestamptz, clock_timestamp()))
-  FROM unnest(@ids::uuid[], @versions::int[], @vectors::bytea[]) AS p (id, version, vector)
+  FROM unnest(@ids::uuid[], @versions::int[], @keys::bytea[], @vectors::bytea[]) AS p (id, version, content_key, vector)
   JOIN (SELECT id, workspace_id, version, content_key FROM memories
          WHERE id = ANY(@ids::uuid[]) AND workspace_id = @workspace AND deleted_at IS NULL
          ORDER BY id FOR SHARE) m
-    ON m.id = p.id AND m.version = p.version
+    ON m.id = p.id AND (m.version = p.version OR m.content_key = p.content_key)
 ON CONFLICT (memory_id) DO UPDATE
    SET version = excluded.version, content_key = excluded.content_key, model = excluded.model,
        vector = excluded.vector, skipped = excluded.skipped, made_at = excluded.made_at
@@ -175,12 +175,15 @@ func addVectors(b *batch, workspace uuid.UUID, vectorModel string, projected []w
 	}
 	ids := make([]uuid.UUID, len(projected))
 	versions := make([]int32, len(projected))
-	vectors := make([][]byte, len(projected))
+	keys, vectors := make([][]byte, len(projected)), make([][]byte, len(projected))
 	for i, p := range projected {
 		ids[i], versions[i], vectors[i] = p.RecordID, int32(p.Version), encodeVector(p.Vector) // #nosec G115 -- small
+		if p.Key != nil {
+			keys[i] = p.Key[:]
+		}
 	}
 	b.exec("vectors", vectorsSQL, pgx.NamedArgs{
-		"ids": ids, "versions": versions, "vectors": vectors, "model": vectorModel, "workspace": workspace, "now": now,
+		"ids": ids, "versions": versions, "keys": keys, "vectors": vectors, "model": vectorModel, "workspace": workspace, "now": now,
 	}, nil)
 }
 

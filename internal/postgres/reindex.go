@@ -75,6 +75,27 @@ func (db *DB) ReindexSources(ctx context.Context, r repair.Reindex, limit int) (
 	return found, err
 }
 
+// staleSourcesSQL reads, of the records of a page, those that have no projections of their present version.
+const staleSourcesSQL = `
+SELECT m.id, m.workspace_id, m.version, m.text
+  FROM memories m
+  LEFT JOIN memory_terms t ON t.memory_id = m.id AND t.version = m.version AND t.content_key = m.content_key
+  LEFT JOIN memory_vectors v ON v.memory_id = m.id AND v.version = m.version AND v.content_key = m.content_key
+        AND v.model = @model
+ WHERE m.id = ANY(@ids::uuid[]) AND m.deleted_at IS NULL AND (t.memory_id IS NULL OR v.memory_id IS NULL)
+ ORDER BY m.id`
+
+// StaleSources implements repair.ReindexStore.
+func (db *DB) StaleSources(ctx context.Context, vectorModel string, ids []uuid.UUID) ([]repair.Source, error) {
+	var found []repair.Source
+	args := pgx.NamedArgs{"ids": ids, "model": vectorModel}
+	err := db.read(ctx, "read stale sources", staleSourcesSQL, args, func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[repair.Source])
+		return err
+	})
+	return found, err
+}
+
 // reprojectTermsSQL writes terms from the live records, only where a record still has the version that they were
 // made from, and never over newer ones. Reading FOR SHARE holds off an edit until they are committed.
 const reprojectTermsSQL = `

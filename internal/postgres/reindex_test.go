@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/model"
 	"github.com/holdfast-memory/holdfast/internal/model/offline"
@@ -95,6 +96,41 @@ func TestReindex(t *testing.T) {
 			if found := w.search(mode, "ana", "likes tea"); len(found) == 0 || found[0].Text != "Ana likes tea" {
 				t.Errorf("%s finds %q", mode, textsOf(found))
 			}
+		}
+	})
+	t.Run("ARecordThatChangesMeanwhileIsDoneAgain", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		ids := w.remember(memory.Scope{UserID: "ana"}, "Ana likes tea", "Ana plays chess")
+		next := newRenamed("next")
+		next.before = func(texts []string) error {
+			if len(texts) == 2 { // only of the first round
+				w.change("", command.Change{ID: ids[0], Metadata: []byte(`{"a":1}`)})
+			}
+			return nil
+		}
+		if done, err := w.reindexer(next, &waits{}).Run(t.Context(), nothing); err != nil || !done.Finished || done.Done != 2 {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		if n := w.stale("next"); n != 0 || next.texts.Load() != 3 {
+			t.Fatalf("%d records are stale after %d texts", n, next.texts.Load())
+		}
+	})
+	t.Run("ARecordThatNeverRestsStopsIt", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		ids := w.remember(memory.Scope{UserID: "ana"}, "Ana likes tea")
+		next := newRenamed("next")
+		next.before = func([]string) error {
+			w.exec(`UPDATE memories SET version = version + 1 WHERE id = $1`, ids[0])
+			return nil
+		}
+		if done, err := w.reindexer(next, &waits{}).Run(t.Context(), nothing); err == nil || done.Finished || done.Done != 0 {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		next.before = nil
+		if done, err := w.reindexer(next, &waits{}).Run(t.Context(), nothing); err != nil || !done.Finished || done.Done != 1 {
+			t.Fatalf("%+v, %v", done, err)
 		}
 	})
 	t.Run("AnotherModelTakesOverWhileSearchesWork", func(t *testing.T) {

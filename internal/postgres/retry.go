@@ -54,12 +54,21 @@ func (db *DB) Retry(ctx context.Context, ask write.RetryAsk) (hint *task.Hint, r
 		return nil, false, db.notHot(ctx, ask)
 	}
 	price := ask.Prices.Of(at.kind, ask.Metered)
-	err = db.InTx(ctx, ask.WorkspaceID, func(ctx context.Context, tx *Tx) error {
+	in := db.InTx
+	if at.kind == task.Import { // its workspace must still be empty, and stay so
+		in = db.InTxAlone
+	}
+	err = in(ctx, ask.WorkspaceID, func(ctx context.Context, tx *Tx) error {
 		hint, replayed = nil, false
 		if ask.Claim != nil {
 			holder, err := tx.claimKey(ctx, ask.WorkspaceID, ask.TaskID, *ask.Claim, true)
 			if err != nil || holder != nil {
 				replayed = err == nil
+				return err
+			}
+		}
+		if at.kind == task.Import {
+			if err := tx.requireEmpty(ctx, ask.WorkspaceID, ask.TaskID); err != nil {
 				return err
 			}
 		}

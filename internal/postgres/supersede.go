@@ -43,12 +43,7 @@ SELECT m.history_id, @workspace, m.id, @task, m.ordinal, 'INVALIDATE', m.version
 
 // addTargets locks the records that the plan wants to supersede and gives those that may be to found.
 func addTargets(b *batch, l worker.Lease, plan memory.Plan, found *map[memory.Target]bool) {
-	var ids []uuid.UUID
-	for _, r := range plan.Records {
-		if r.Supersedes != nil {
-			ids = append(ids, r.Supersedes.ID)
-		}
-	}
+	ids := targetsOf(plan)
 	*found = make(map[memory.Target]bool, len(ids))
 	if len(ids) == 0 {
 		return
@@ -66,6 +61,17 @@ func addTargets(b *batch, l worker.Lease, plan memory.Plan, found *map[memory.Ta
 		}
 		return nil
 	})
+}
+
+// targetsOf names the records that the plan wants to supersede.
+func targetsOf(plan memory.Plan) []uuid.UUID {
+	var ids []uuid.UUID
+	for _, r := range plan.Records {
+		if r.Supersedes != nil {
+			ids = append(ids, r.Supersedes.ID)
+		}
+	}
+	return ids
 }
 
 // superseded is one record that a record of the plan takes the place of.

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-memory/holdfast/internal/memory"
+	"github.com/holdfast-memory/holdfast/internal/recall"
 	"github.com/holdfast-memory/holdfast/internal/worker"
 )
 
@@ -47,6 +48,15 @@ func TestSupersede(t *testing.T) {
 		}
 		if got := one[string](w, `SELECT string_agg(event, ',' ORDER BY version) FROM memory_history WHERE memory_id = $1`, target.ID); got != "ADD,INVALIDATE" {
 			t.Fatalf("history %s", got)
+		}
+		history, err := w.db.History(t.Context(), w.caller.Workspace.ID, recall.HistoryQuery{Memory: target.ID, Limit: 10})
+		if err != nil || len(history.Entries) != 2 {
+			t.Fatalf("history %+v, %v", history, err)
+		}
+		successor := one[uuid.UUID](w, `SELECT id FROM memories WHERE text = 'lives in Berlin'`)
+		added, ended := history.Entries[0], history.Entries[1]
+		if added.SupersededBy != nil || added.ValidTo != nil || ended.ValidTo == nil || ended.SupersededBy == nil || *ended.SupersededBy != successor {
+			t.Fatalf("history %+v", history.Entries)
 		}
 		if got := one[string](w, `SELECT string_agg(event, ',' ORDER BY ordinal) FROM task_results WHERE task_id = $1`, second.TaskID); got != "ADD,INVALIDATE" {
 			t.Fatalf("results %s", got)

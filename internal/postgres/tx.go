@@ -38,6 +38,7 @@ SELECT set_config('lock_timeout', $2, true), set_config('statement_timeout', $3,
 // the gate, and holds off the next ones.
 const openAloneSQL = `
 SELECT set_config('lock_timeout', $2, true), set_config('statement_timeout', $3, true),
+       set_config('idle_in_transaction_session_timeout', '10s', true),
        pg_advisory_xact_lock($1)`
 
 // Tx is an open transaction of one workspace. It opens with its first batch, in the same round trip.

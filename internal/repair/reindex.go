@@ -25,6 +25,9 @@ const (
 	reindexTries = 8
 	reindexDelay = time.Second
 	reindexCap   = 30 * time.Second
+	// reindexRounds is how often the records of a page are done anew that changed while they were embedded: whoever
+	// changes one more often than that has to be stopped first.
+	reindexRounds = 8
 	// reindexPatience is the longest wait that a provider may ask for.
 	reindexPatience = 5 * time.Minute
 	// reindexPages bounds one run; what is left goes on with the next.
@@ -65,6 +68,8 @@ type ReindexStore interface {
 	OpenReindex(ctx context.Context, model string) (Reindex, error)
 	// ReindexSources answers the live records after the last one done, in the order of their ids.
 	ReindexSources(ctx context.Context, r Reindex, limit int) ([]Source, error)
+	// StaleSources answers those of the records that are live and lack projections of their present version by model.
+	StaleSources(ctx context.Context, model string, ids []uuid.UUID) ([]Source, error)
 	// Reproject writes projections of one workspace, only where a record still has the version they were made from.
 	Reproject(ctx context.Context, workspace uuid.UUID, model string, made []Projections) error
 	// MarkReindex moves the progress from r to the record `to`, which ends it if last is set, and answers where it is
@@ -114,7 +119,7 @@ func (x *Reindexer) Run(ctx context.Context, progress func(Reindex)) (Reindex, e
 	return r, errors.New("reindex: more pages than one run may do; start it again")
 }
 
-// page rebuilds the next records. Nothing is locked while the embedder works.
+// page rebuilds the next records and marks them. Nothing is locked while the embedder works.
 func (x *Reindexer) page(ctx context.Context, r Reindex) (Reindex, error) {
 	var sources []Source
 	err := x.try(ctx, func() (err error) {
@@ -124,24 +129,8 @@ func (x *Reindexer) page(ctx context.Context, r Reindex) (Reindex, error) {
 	if err != nil {
 		return r, fmt.Errorf("read records: %w", err)
 	}
-	vectors, err := x.embed(ctx, sources)
-	if err != nil {
-		return r, fmt.Errorf("embed: %w", err)
-	}
-	// Each workspace is a transaction of its own, in the order in which its first record comes.
-	var order []uuid.UUID
-	made := map[uuid.UUID][]Projections{}
-	for i, s := range sources {
-		if made[s.WorkspaceID] == nil {
-			order = append(order, s.WorkspaceID)
-		}
-		made[s.WorkspaceID] = append(made[s.WorkspaceID], Projections{s.ID, s.Version, memory.TermsOf(s.Text), vectors[i]})
-	}
-	for _, workspace := range order {
-		err := x.try(ctx, func() error { return x.store.Reproject(ctx, workspace, r.Model, made[workspace]) })
-		if err != nil {
-			return r, fmt.Errorf("write projections: %w", err)
-		}
+	if err := x.rebuild(ctx, r.Model, sources); err != nil {
+		return r, err
 	}
 	to := r.After
 	if len(sources) > 0 {
@@ -156,6 +145,58 @@ func (x *Reindexer) page(ctx context.Context, r Reindex) (Reindex, error) {
 		return r, fmt.Errorf("mark progress: %w", err)
 	}
 	return next, nil
+}
+
+var errRestless = errors.New("records change faster than they are rebuilt; start it again")
+
+// rebuild makes the projections of a page, and again of those records whose version has moved meanwhile.
+func (x *Reindexer) rebuild(ctx context.Context, vectorModel string, sources []Source) error {
+	ids := make([]uuid.UUID, len(sources))
+	for i, s := range sources {
+		ids[i] = s.ID
+	}
+	for range reindexRounds {
+		if len(sources) == 0 {
+			return nil
+		}
+		if err := x.project(ctx, vectorModel, sources); err != nil {
+			return err
+		}
+		err := x.try(ctx, func() (err error) {
+			sources, err = x.store.StaleSources(ctx, vectorModel, ids)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("read changed records: %w", err)
+		}
+	}
+	if len(sources) > 0 {
+		return errRestless
+	}
+	return nil
+}
+
+func (x *Reindexer) project(ctx context.Context, vectorModel string, sources []Source) error {
+	vectors, err := x.embed(ctx, sources)
+	if err != nil {
+		return fmt.Errorf("embed: %w", err)
+	}
+	// Each workspace is a transaction of its own, in the order in which its first record comes.
+	var order []uuid.UUID
+	made := map[uuid.UUID][]Projections{}
+	for i, s := range sources {
+		if made[s.WorkspaceID] == nil {
+			order = append(order, s.WorkspaceID)
+		}
+		made[s.WorkspaceID] = append(made[s.WorkspaceID], Projections{s.ID, s.Version, memory.TermsOf(s.Text), vectors[i]})
+	}
+	for _, workspace := range order {
+		err := x.try(ctx, func() error { return x.store.Reproject(ctx, workspace, vectorModel, made[workspace]) })
+		if err != nil {
+			return fmt.Errorf("write projections: %w", err)
+		}
+	}
+	return nil
 }
 
 func (x *Reindexer) embed(ctx context.Context, sources []Source) ([]model.Vector, error) {
@@ -226,7 +267,7 @@ func passing(err error) (passes bool, least time.Duration) {
 		switch e.Class {
 		case task.ProviderTimeout, task.ProviderUnavailable, task.ProviderRateLimited, task.ProjectionFailed:
 			return true, e.RetryAfter
-		case task.ProviderRejected, task.OutputInvalid, task.ExtractionRejected, task.InternalFailure,
+		case task.ProviderRejected, task.OutputInvalid, task.ExtractionRejected, task.InputRejected, task.InternalFailure,
 			task.ProjectionRejected, task.LeaseLost, task.Shutdown, task.Crash, task.Cancelled:
 		}
 		return false, 0

@@ -11,6 +11,7 @@ const (
 	ProviderRejected    Class = "provider_rejected"
 	OutputInvalid       Class = "output_invalid"
 	ExtractionRejected  Class = "extraction_rejected"
+	InputRejected       Class = "input_rejected"
 	InternalFailure     Class = "internal"
 	ProjectionFailed    Class = "projection_failed"
 	ProjectionRejected  Class = "projection_rejected"
@@ -68,7 +69,7 @@ func Explain(code ErrorCode) Explanation {
 	case CodeCancelled:
 		return Explanation{"The event was cancelled before it stored anything.", true, "Retry by hand if it was cancelled by mistake."}
 	case CodeInputUnreadable:
-		return Explanation{"The stored input could not be read.", false, "Send it as a new request and tell the operator."}
+		return Explanation{"The input could not be read.", false, "Correct it and send it as a new request; tell the operator if it was no import."}
 	case CodeInternal:
 	}
 	return Explanation{"Something went wrong inside the service.", true, "Retry by hand; tell the operator if it happens again."}
@@ -95,6 +96,8 @@ func CodeOf(class Class) ErrorCode {
 		return CodeAttemptsExhausted
 	case Cancelled:
 		return CodeCancelled
+	case InputRejected:
+		return CodeInputUnreadable
 	case InternalFailure, LeaseLost, Shutdown:
 		return CodeInternal
 	}

@@ -96,7 +96,7 @@ func (p Policy) budget(class Class) (retries int, low, high time.Duration) {
 		return 20, min(30*time.Second, 15*p.RetryBase), long
 	case OutputInvalid:
 		return p.OutputRetries, 0, 0
-	case ExtractionRejected, Cancelled, Crash:
+	case ExtractionRejected, InputRejected, Cancelled, Crash:
 		return 0, 0, 0
 	case InternalFailure:
 		return 3, slow, long
@@ -120,7 +120,7 @@ func (p Policy) pause(f Failure, random float64) time.Duration {
 	case ProviderRejected:
 		low, _, _ := p.rejectedDelay()
 		return max(low, f.RetryAfter)
-	case ProviderTimeout, ProviderUnavailable, OutputInvalid, ExtractionRejected, InternalFailure, ProjectionFailed,
+	case ProviderTimeout, ProviderUnavailable, OutputInvalid, ExtractionRejected, InputRejected, InternalFailure, ProjectionFailed,
 		ProjectionRejected, LeaseLost, Shutdown, Crash, Cancelled:
 		return f.RetryAfter
 	}

@@ -27,6 +27,11 @@ func unreadable() *failure {
 	return &failure{Failure: task.Failure{Class: task.InternalFailure, Code: task.CodeInputUnreadable}, final: true}
 }
 
+// rejected says that what the caller sent can't be used, whoever runs it.
+func rejected() *failure {
+	return &failure{Failure: task.Failure{Class: task.InputRejected, Code: task.CodeInputUnreadable}, final: true}
+}
+
 // conclude writes the end of a run that its own steps did not write.
 func (r *run) conclude(ctx context.Context, done Done, err error) ending {
 	back, givenBack := errors.AsType[*giveBack](err)

@@ -3,10 +3,12 @@ package worker
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/model"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
@@ -168,6 +170,23 @@ func TestFailure(t *testing.T) {
 		})
 	})
 
+	t.Run("WrongInputOfAJobFailsAtOnce", func(t *testing.T) {
+		t.Parallel()
+		for class, cause := range map[task.Class]error{task.InputRejected: ErrRejected, task.InternalFailure: command.ErrUnreadable} {
+			bubble(t, func(t *testing.T, r *rig) {
+				job := &refusing{cause: fmt.Errorf("read: %w", cause)}
+				r.deps.Jobs = map[task.Kind]Job{task.Import: job}
+				r.begin()
+				r.hint(func(l *Lease) { l.Kind = task.Import })
+				r.elapse(0)
+				if len(r.fails) != 1 || r.fails[0].Code != task.CodeInputUnreadable || r.fails[0].Class != class || job.reads != 1 {
+					t.Errorf("recorded %+v after %d reads", r.fails, job.reads)
+				}
+				r.end()
+			})
+		}
+	})
+
 	t.Run("SuccessAfterTroubleIsToldAll", func(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(t *testing.T, r *rig) {
@@ -203,4 +222,16 @@ func TestFailure(t *testing.T) {
 			}
 		})
 	})
+}
+
+// refusing is a job whose input can't be used.
+type refusing struct {
+	Job
+	cause error
+	reads int
+}
+
+func (j *refusing) Next(context.Context, Lease) (Chunk, error) {
+	j.reads++
+	return Chunk{}, j.cause
 }

@@ -17,6 +17,9 @@ import (
 // is left then goes on under the next claim.
 const maxPieces = 1_000_000
 
+// ErrRejected is what a job's Next answers for input that its sender has to correct. It fails the task at once.
+var ErrRejected = errors.New("the input is wrong")
+
 // pieces runs a task that works in pieces from its cursor to its end. A stop is noticed between two pieces, and
 // the next claim goes on where this one stopped.
 func (r *run) pieces(ctx context.Context, job Job) (Done, error) {
@@ -40,13 +43,20 @@ func (r *run) pieces(ctx context.Context, job Job) (Done, error) {
 
 func (r *run) piece(ctx context.Context, job Job) (Done, error) {
 	var chunk Chunk
+	var verdict *failure
 	read := r.step(ctx, func(ctx context.Context) Done {
 		var err error
 		chunk, err = job.Next(ctx, r.lease)
+		switch { // reading it again would say the same
+		case errors.Is(err, ErrRejected):
+			verdict, err = rejected(), nil
+		case errors.Is(err, command.ErrUnreadable):
+			verdict, err = unreadable(), nil
+		}
 		return Done{Err: err}
 	})
-	if errors.Is(read.Err, command.ErrUnreadable) {
-		return Done{}, unreadable()
+	if read.Err == nil && verdict != nil {
+		return Done{}, verdict
 	}
 	if read.Err != nil {
 		return read, fmt.Errorf("read piece: %w", read.Err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/model"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
@@ -35,7 +36,8 @@ func (r *run) project(ctx context.Context) (Done, error) {
 	}
 	settle := Settle{Lease: r.lease, Work: r.work, VectorModel: embedder.Model(), Projected: make([]Projection, len(live))}
 	for i, record := range live {
-		settle.Projected[i] = Projection{RecordID: record.ID, Version: record.Version, Vector: vectors[i]}
+		key := memory.KeyOf(record.Text)
+		settle.Projected[i] = Projection{RecordID: record.ID, Version: record.Version, Key: &key, Vector: vectors[i]}
 	}
 	done = r.step(ctx, func(ctx context.Context) Done { return one(r.w.deps.Steps.Settle(ctx, []Settle{settle})) })
 	if done.Err != nil {

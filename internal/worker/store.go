@@ -92,7 +92,9 @@ type Settle struct {
 type Projection struct {
 	RecordID uuid.UUID
 	Version  int
-	Vector   model.Vector
+	// Key is the content key of the text that was embedded, nil to go by the version alone.
+	Key    *memory.ContentKey
+	Vector model.Vector
 }
 
 // LiveRecord is a record of the task that still needs a vector.

@@ -57,8 +57,12 @@ type ItemsKept struct {
 // ItemStore keeps items. Its errors are those of AcceptStore, INSUFFICIENT_CREDITS for all queued revisions together.
 type ItemStore interface {
 	KeepItems(ctx context.Context, ask ItemsAsk) (ItemsKept, error)
-	// ForgetItems erases one piece of what is asked for; More tells that there may be further ones.
+	// ForgetItems erases one piece of what is asked for; More tells that there may be further ones. With
+	// fault.ErrCommitUnknown it answers what it did if it happened.
 	ForgetItems(ctx context.Context, ask ForgetAsk) (Forgot, error)
+	// ForgetRest takes what is said of records that are gone out of the batches which are kept and, if copies is set,
+	// drops the snapshots that were asked for or sent before. It may be done again.
+	ForgetRest(ctx context.Context, workspace uuid.UUID, copies bool) error
 	// Correct retracts a live record of the account and stores its correction, a fault MEMORY_NOT_FOUND without one.
 	Correct(ctx context.Context, c Correction) (*task.Hint, error)
 }

@@ -525,7 +525,13 @@ type HistoryEntry struct {
 	MemoryId  string            `json:"memory_id"`
 	NewMemory *string           `json:"new_memory"`
 	OldMemory *string           `json:"old_memory"`
-	Version   int               `json:"version"`
+
+	// SupersededBy With INVALIDATE alone, the memory that took its place. Absent once the memory is erased.
+	SupersededBy *string `json:"superseded_by,omitempty"`
+
+	// ValidTo With INVALIDATE alone, when another memory took its place. Absent once the memory is erased.
+	ValidTo *time.Time `json:"valid_to,omitempty"`
+	Version int        `json:"version"`
 }
 
 // HistoryEntryEvent defines model for HistoryEntry.Event.

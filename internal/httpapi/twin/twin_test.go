@@ -205,9 +205,11 @@ func TestAdd(t *testing.T) {
 		}
 		tooLarge := `{"items":[` + strings.Repeat(`{"text":"`+text+`"},`, 90) + `{"text":"end"}]}`
 		body := w.post(t, "add", tooLarge).want(413, fault.PayloadTooLarge)
-		if details, _ := body["details"].(map[string]any); details["limit"] != 8388608.0 {
+		if details, _ := body["details"].(map[string]any); details["limit"] != 8388608.0 || strings.Contains(body["detail"].(string), "250,000") {
 			t.Fatalf("%v", body)
 		}
+		w.post(t, "search", `{"query":"`+strings.Repeat("ä", 2_000)+`"}`).want(200, "")
+		w.post(t, "search", `{"query":"`+strings.Repeat("a", 2_001)+`"}`).want(400, fault.InvalidRequest)
 		w.post(t, "search", `{"query":"`+strings.Repeat("a", 260_000)+`"}`).want(413, fault.PayloadTooLarge)
 	})
 
