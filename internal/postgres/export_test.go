@@ -24,6 +24,12 @@ const (
 // EventsSQL lists events of one status, all of them when it is empty.
 func EventsSQL(status task.EventStatus) string { return fmt.Sprintf(eventsSQL, statusSQL(status)) }
 
+// NextHeadSQL passes a lane on, ClaimSQL claims one task.
+const NextHeadSQL = nextHeadSQL
+
+// ClaimSQL claims one task by its id.
+func ClaimSQL() string { return fmt.Sprintf(claimSQL, "") }
+
 // Exhaust is the move of whoever found a task exhausted a moment ago.
 func (db *DB) Exhaust(ctx context.Context, id uuid.UUID, maxAttempts int) (*worker.Rescued, error) {
 	return db.exhaust(ctx, id, maxAttempts)

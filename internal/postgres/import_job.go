@@ -72,7 +72,52 @@ func (j ImportJob) Next(ctx context.Context, l worker.Lease) (worker.Chunk, erro
 		return worker.Chunk{State: piece}, nil
 	}
 	texts, err := piece.read(body)
-	return worker.Chunk{Texts: texts, State: piece}, err
+	if err != nil {
+		return worker.Chunk{}, err
+	}
+	return worker.Chunk{Texts: texts, State: piece}, j.rename(ctx, l, piece)
+}
+
+// localTasksSQL finds ids that name tasks of this database, of whatever workspace.
+const localTasksSQL = `SELECT id FROM all_tasks WHERE id = ANY(@ids::uuid[])`
+
+// rename gives rows whose event is a task of this database another event, so that nothing that is imported refers to
+// it. In a database that never had those tasks a copy keeps the ids of its events.
+func (j ImportJob) rename(ctx context.Context, l worker.Lease, piece *importPiece) error {
+	var events []*uuid.UUID
+	for i := range piece.memories {
+		events = append(events, &piece.memories[i].Event)
+	}
+	for i := range piece.history {
+		events = append(events, &piece.history[i].Event)
+	}
+	for i := range piece.items {
+		events = append(events, &piece.items[i].Event)
+	}
+	ids := make([]uuid.UUID, len(events))
+	for i, event := range events {
+		ids[i] = *event
+	}
+	taken := map[uuid.UUID]bool{}
+	err := j.db.read(ctx, "tasks of this database", localTasksSQL, pgx.NamedArgs{"ids": ids}, func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id uuid.UUID
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			taken[id] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, event := range events {
+		if taken[*event] {
+			*event = importedTask(l, *event)
+		}
+	}
+	return nil
 }
 
 // read decodes a part that has been checked and answers the texts that need vectors: those of records that are current.

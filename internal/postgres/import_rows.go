@@ -33,8 +33,8 @@ SELECT @workspace, n.item_key, n.account, n.item_id, n.event_id, n.revision, n.l
  ORDER BY n.item_key
     ON CONFLICT (workspace_id, item_key) DO NOTHING`
 
-// importedTask stands for the task that an imported row came from: rows of one task stay together, but no row refers to
-// a task of this database, whatever the snapshot says.
+// importedTask stands for a task that an imported row came from and that is in this database: rows of one task stay
+// together, but none refers to that task, whatever the snapshot says.
 func importedTask(l worker.Lease, event uuid.UUID) uuid.UUID { return uuid.NewSHA1(l.TaskID, event[:]) }
 
 func addImportedItems(b *batch, l worker.Lease, items []command.SnapshotItem, kept *int64) {
@@ -50,7 +50,7 @@ func addImportedItems(b *batch, l worker.Lease, items []command.SnapshotItem, ke
 	for i, s := range items {
 		item := s.Item()
 		key, content := item.Key(), item.Content()
-		keys[i], contents[i], tasks[i], events[i] = key[:], content[:], importedTask(l, s.Event), item.EventID(l.WorkspaceID)
+		keys[i], contents[i], tasks[i], events[i] = key[:], content[:], s.Event, item.EventID(l.WorkspaceID)
 		accounts[i], ids[i], texts[i], authors[i], sessions[i], atTexts[i] = s.Account, s.ItemID, s.Text, s.Author, s.Session, s.AtText
 		revisions[i], landed[i] = int32(s.Revision), int32(s.LandedRevision) // #nosec G115 -- checked
 		ats[i], created[i], updated[i] = s.At, earlier(s.CreatedAt, l.AcceptedAt), s.UpdatedAt
@@ -200,7 +200,7 @@ func importedRecords(l worker.Lease, memories []command.SnapshotMemory) pgx.Name
 	dates, to, expiries, deleted := make([]*time.Time, n), make([]*time.Time, n), make([]*time.Time, n), make([]*time.Time, n)
 	for i, m := range memories {
 		lane, key, words := m.Scope().Lane(), memory.KeyOf(m.Text), memory.TermsOf(m.Text)
-		ids[i], tasks[i], superseded[i], lanes[i], keys[i] = m.ID, importedTask(l, m.Event), m.SupersededBy, lane[:], key[:]
+		ids[i], tasks[i], superseded[i], lanes[i], keys[i] = m.ID, m.Event, m.SupersededBy, lane[:], key[:]
 		users[i], agents[i], runs[i], apps[i] = m.UserID, m.AgentID, m.RunID, m.AppID
 		texts[i], types[i], roles[i], itemIDs[i] = m.Text, m.FactType, m.Role, m.ItemID
 		if m.Metadata != nil {
@@ -231,7 +231,7 @@ func importedHistory(l worker.Lease, history []command.SnapshotHistory) pgx.Name
 	ordinals, versions := make([]int32, n), make([]int32, n)
 	events, olds, news, ats := make([]string, n), make([]*string, n), make([]*string, n), make([]time.Time, n)
 	for i, h := range history {
-		ids[i], memories[i], tasks[i], ordinals[i], events[i] = h.ID, h.MemoryID, importedTask(l, h.Event), h.Ordinal, h.Change
+		ids[i], memories[i], tasks[i], ordinals[i], events[i] = h.ID, h.MemoryID, h.Event, h.Ordinal, h.Change
 		spare[i] = memory.HistoryID(l.TaskID, int(l.Cursor)*command.SnapshotPartLines+i)
 		versions[i], olds[i], news[i], ats[i] = int32(h.Version), h.OldText, h.NewText, h.At // #nosec G115 -- checked
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/model/offline"
+	"github.com/holdfast-memory/holdfast/internal/postgres"
 	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/testkit"
 )
@@ -128,6 +129,28 @@ func TestAccept(t *testing.T) {
 		_, err := w.accepter(w.db).Accept(t.Context(), w.caller, key(t, "k2"), say("u", "a"))
 		if !fault.Is(err, fault.InsufficientPermission) || one[int64](w, `SELECT count(*) FROM idempotency_keys`) != 1 {
 			t.Fatalf("a new command: %v", err)
+		}
+	})
+	t.Run("TakesTwoRoundTripsAfterTheOneThatBegins", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		proxy := testkit.CommitCutProxy(t, w.url)
+		db, err := postgres.Open(t.Context(), postgres.Config{URL: proxy.URL(), MaxConns: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(db.Close)
+		accepter := w.accepter(db)
+		trips := int64(0)
+		for i := range 3 { // the first prepares the statements
+			before := proxy.RoundTrips()
+			if _, err := accepter.Accept(t.Context(), w.caller, key(t, keyName(i)), say("u", keyName(i))); err != nil {
+				t.Fatal(err)
+			}
+			trips = proxy.RoundTrips() - before
+		}
+		if trips != 3 { // BEGIN, gate and key; lane, task and hold; COMMIT
+			t.Errorf("%d round trips", trips)
 		}
 	})
 	t.Run("OneLaneHasOneHeadInAcceptanceOrder", func(t *testing.T) {

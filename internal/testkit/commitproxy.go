@@ -4,6 +4,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -17,6 +18,8 @@ type CommitProxy struct {
 	gate     *gate
 	conns    *connSet
 	wg       sync.WaitGroup
+
+	trips atomic.Int64
 
 	mu    sync.Mutex
 	armed *commitCut
@@ -50,6 +53,9 @@ func CommitCutProxy(t testing.TB, databaseURL string) *CommitProxy {
 
 // URL is the database's URL through the proxy.
 func (p *CommitProxy) URL() string { return p.url }
+
+// RoundTrips is how many requests the clients have waited for so far, over all connections.
+func (p *CommitProxy) RoundTrips() int64 { return p.trips.Load() }
 
 // Blackhole stops (true) or resumes (false) the passing on of data; connections stay open.
 func (p *CommitProxy) Blackhole(on bool) { p.gate.shut(on) }
@@ -202,6 +208,7 @@ func (s *pgSession) upward() {
 		s.front.Send(msg)
 		switch msg.(type) {
 		case *pgproto3.Query, *pgproto3.Sync, *pgproto3.FunctionCall:
+			s.proxy.trips.Add(1)
 			s.mu.Lock()
 			s.sent++
 			s.mu.Unlock()
