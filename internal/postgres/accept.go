@@ -98,9 +98,6 @@ func (db *DB) accept(ctx context.Context, item write.Acceptance) write.Accepted 
 			answer.Replayed = true
 			return tx.readReplay(ctx, item.WorkspaceID, *holder, &answer)
 		}
-		if item.Suspended {
-			return fault.New(fault.InsufficientPermission)
-		}
 		return tx.insertAccepted(ctx, item, &answer)
 	})
 	failpoint.Hit("accept.committed")
@@ -126,7 +123,8 @@ func (db *DB) inKeyTx(ctx context.Context, workspace uuid.UUID, fn func(ctx cont
 }
 
 // claimKey claims the key for the task. It answers nil when the key is now the task's, and the id of the task
-// that has it when the same command was accepted before. Fault IDEMPOTENCY_CONFLICT for another command,
+// that has it when the same command was accepted before. Fault INSUFFICIENT_PERMISSION for a new key of a suspended
+// workspace, IDEMPOTENCY_CONFLICT for another command,
 // IDEMPOTENCY_IN_PROGRESS when the key's holder could not be waited for.
 func (tx *Tx) claimKey(ctx context.Context, workspace, id uuid.UUID, claim write.Claim, retry bool) (*uuid.UUID, error) {
 	args := pgx.NamedArgs{
@@ -159,6 +157,8 @@ func (tx *Tx) claimKey(ctx context.Context, workspace, id uuid.UUID, claim write
 			return nil, err
 		}
 		switch {
+		case claimed && claim.Suspended:
+			return nil, fault.New(fault.InsufficientPermission)
 		case claimed:
 			return nil, nil
 		case found && (version != claim.FingerprintVersion || !bytes.Equal(print, claim.Fingerprint[:])):

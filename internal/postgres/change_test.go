@@ -29,6 +29,68 @@ func (w *world) changer(embedder model.Embedder) *write.Changer {
 	return c
 }
 
+// TestSuspendedWorkspace is answered for what it had asked before, and begins nothing new.
+func TestSuspendedWorkspace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 100)
+	wantDone(t, "complete", w.complete(w.mustClaim(w.accept("add", say("u", "a"))), "fact"))
+	failed := w.accept("failing", say("v", "a"))
+	wantDone(t, "fail", w.fail(w.mustClaim(failed), task.OutputInvalid))
+	record := one[uuid.UUID](w, `SELECT id FROM memories`)
+	text, generation := "changed", 1
+	calls := map[string]func(k string) error{
+		"verbatim add": func(k string) error {
+			name := key(t, k)
+			_, err := w.writer(offline.NewEmbedder()).Write(t.Context(), w.caller, &name, verbatim("u", "b"))
+			return err
+		},
+		"change": func(k string) error {
+			name := key(t, k)
+			_, err := w.changer(offline.NewEmbedder()).Change(t.Context(), w.caller, &name, command.Change{ID: record, Content: &text})
+			return err
+		},
+		"export": func(k string) error {
+			name := key(t, k)
+			_, err := w.mover().Export(t.Context(), w.caller, &name)
+			return err
+		},
+		"retry": func(k string) error {
+			name := key(t, k)
+			_, err := w.retrier().Retry(t.Context(), w.caller, failed, nil, &name)
+			return err
+		},
+		"erase": func(k string) error {
+			name := key(t, k)
+			_, err := w.eraser().Erase(t.Context(), w.caller, &name, memory.Scope{UserID: "nobody"})
+			return err
+		},
+	}
+	for name, call := range calls {
+		if err := call("first-" + name[:3]); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	w.caller.Workspace.Suspended = true
+	before := one[int64](w, `SELECT count(*) FROM idempotency_keys`)
+	for name, call := range calls {
+		if err := call("first-" + name[:3]); err != nil {
+			t.Errorf("%s: the replay was refused: %v", name, err)
+		}
+		if err := call("second-" + name[:3]); !fault.Is(err, fault.InsufficientPermission) {
+			t.Errorf("%s: begun while suspended: %v", name, err)
+		}
+	}
+	if _, err := w.retrier().Retry(t.Context(), w.caller, failed, &generation, nil); !fault.Is(err, fault.InsufficientPermission) {
+		t.Errorf("retry by generation: %v", err)
+	}
+	if _, err := w.writer(offline.NewEmbedder()).Write(t.Context(), w.caller, nil, verbatim("u", "c")); !fault.Is(err, fault.InsufficientPermission) {
+		t.Errorf("add without a key: %v", err)
+	}
+	if after := one[int64](w, `SELECT count(*) FROM idempotency_keys`); after != before {
+		t.Errorf("%d keys left by refusals", after-before)
+	}
+}
+
 // change applies a change that must succeed, with the local embedder.
 func (w *world) change(k string, c command.Change) write.Changed {
 	w.t.Helper()

@@ -47,3 +47,15 @@ func OfItems(state any) bool {
 	piece, ok := state.(*erasePiece)
 	return ok && piece.at == phaseItems
 }
+
+// Setting reads a setting inside the transaction.
+func Setting(ctx context.Context, tx *Tx, name string) (string, error) {
+	var value string
+	b := &batch{}
+	b.query("setting", `SELECT current_setting(@name)`, pgx.NamedArgs{"name": name}, func(rows pgx.Rows) error {
+		var err error
+		value, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[string])
+		return err
+	})
+	return value, tx.send(ctx, b)
+}

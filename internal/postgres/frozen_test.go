@@ -65,6 +65,24 @@ func TestFrozenTransaction(t *testing.T) {
 			t.Fatalf("rescued %+v: %v", rescued, err)
 		}
 	})
+	t.Run("OfEitherKindHasAnEnd", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		for name, in := range map[string]func(context.Context, uuid.UUID, func(context.Context, *postgres.Tx) error) error{
+			"shared gate": w.db.InTx, "gate alone": w.db.InTxAlone,
+		} {
+			err := in(t.Context(), w.caller.Workspace.ID, func(ctx context.Context, tx *postgres.Tx) error {
+				got, err := postgres.Setting(ctx, tx, "idle_in_transaction_session_timeout")
+				if got != "10s" {
+					t.Errorf("%s: a silent transaction lives for %q", name, got)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 	t.Run("OfOursIsEndedByTheServer", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, 100)

@@ -77,9 +77,6 @@ func (db *DB) WriteNow(ctx context.Context, w write.Written) (write.Stored, *tas
 			stored.EventID, stored.Replayed = *holder, true
 			return tx.readWritten(ctx, w.WorkspaceID, &stored)
 		}
-		if w.Suspended {
-			return fault.New(fault.InsufficientPermission)
-		}
 		return tx.insertWritten(ctx, w, repeats, &stored)
 	})
 	failpoint.Hit("write.committed")
@@ -110,6 +107,9 @@ func (tx *Tx) openWrite(ctx context.Context, w write.Written) (map[string]uuid.U
 		texts[i], keys[i] = r.Text, key[:]
 	}
 	repeats := make(map[string]uuid.UUID, len(texts))
+	if w.Claim.Suspended { // a random key is never a replay of a caller's
+		return nil, nil, fault.New(fault.InsufficientPermission)
+	}
 	fresh := false
 	b := &batch{}
 	b.exec("claim key", claimKeySQL, pgx.NamedArgs{

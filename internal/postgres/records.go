@@ -53,7 +53,8 @@ INSERT INTO memory_terms (memory_id, workspace_id, version, content_key, terms, 
 SELECT r.id, @workspace, 1, r.content_key, string_to_array(r.terms, ' '), string_to_array(r.counts, ' ')::smallint[], r.length FROM r`
 
 // vectorsSQL writes vectors from the live records, only where a record still has the version that was projected or,
-// as after a change of its metadata or its validity, still the same text, and never over a newer vector. Reading FOR SHARE holds off an edit until the vectors are committed.
+// as after a change of its metadata or its validity, still the same text, and never over a newer vector. Reading FOR
+// SHARE holds off an edit until the vectors are committed.
 const vectorsSQL = `
 INSERT INTO memory_vectors AS v (memory_id, workspace_id, version, content_key, model, vector, skipped, made_at)
 SELECT m.id, m.workspace_id, m.version, m.content_key, @model, p.vector, p.vector IS NULL,

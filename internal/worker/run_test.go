@@ -61,7 +61,7 @@ func TestRun(t *testing.T) {
 				t.Errorf("committed %+v, published %v", r.commits[0], r.published)
 			}
 			s := r.settles[0]
-			if s.Lease.Stage != task.Committed || len(s.Projected) != 1 || s.Projected[0].RecordID != r.commits[0].Plan.Records[0].ID {
+			if s.Lease.Stage != task.Committed || len(s.Projected) != 1 || s.Projected[0].RecordID != r.commits[0].Plan.Records[0].ID || s.Projected[0].Key == nil {
 				t.Errorf("settled %+v", s)
 			}
 			if m.progress != 2 {

@@ -24,6 +24,8 @@ type Claim struct {
 	KeyHash            [sha256.Size]byte
 	Fingerprint        [sha256.Size]byte
 	FingerprintVersion int
+	// Suspended refuses a key that is new: a suspended workspace begins nothing, but a replay is answered all the same.
+	Suspended bool
 }
 
 // Acceptance is one command to accept. Payload is the encoded command that a worker will read; Price is held.
@@ -39,8 +41,6 @@ type Acceptance struct {
 	Policy      []byte
 	Price       credit.Amount
 	Priority    string
-	// Suspended refuses a new command of a suspended workspace; a replay is answered all the same.
-	Suspended bool
 }
 
 // Accepted is what became of one acceptance: a receipt, or Refused with the reason as a value. Replayed tells
@@ -118,7 +118,6 @@ func (a *Accepter) Accept(ctx context.Context, caller access.Caller, key command
 		TaskID: id, WorkspaceID: caller.Workspace.ID, Kind: task.Infer, Claim: claim, Scope: add.Scope,
 		Ordered: add.Ordered, Payload: payload, Format: command.Format, Policy: a.policy,
 		Price: a.prices.Of(task.Infer, caller.Workspace.Metered), Priority: task.Interactive,
-		Suspended: caller.Workspace.Suspended,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptBound)
 	defer cancel()
@@ -161,6 +160,6 @@ func newClaim(w access.Workspace, key command.Key, print command.Fingerprint) Cl
 	mac.Write(print[:])
 	return Claim{
 		KeyHash: key.Hash(), Fingerprint: [sha256.Size]byte(mac.Sum(nil)),
-		FingerprintVersion: command.FingerprintVersion,
+		FingerprintVersion: command.FingerprintVersion, Suspended: w.Suspended,
 	}
 }

@@ -75,9 +75,6 @@ func NewEraser(store EraseStore, runner Runner, publisher Publisher) (*Eraser, e
 // by itself and cannot be stopped. The same erase under the same key is the same erase: what came after the first
 // call stays. Faults: SCOPE_REQUIRED, and those of Accepter.
 func (e *Eraser) Erase(ctx context.Context, caller access.Caller, key *command.Key, scope memory.Scope) (Erased, error) {
-	if err := caller.Writable(); err != nil {
-		return Erased{}, err
-	}
 	if scope.Empty() {
 		return Erased{}, fault.New(fault.ScopeRequired)
 	}

@@ -29,7 +29,6 @@ type Written struct {
 	Vectors      []model.Vector
 	DedupeExact  bool
 	BornComplete bool
-	Suspended    bool // refuses a new command; a replay is answered all the same
 }
 
 // Stored is the answer to a verbatim add.
@@ -74,7 +73,6 @@ func (w *Writer) Write(ctx context.Context, caller access.Caller, key *command.K
 	written := Written{
 		TaskID: id, WorkspaceID: caller.Workspace.ID, Scope: add.Scope, DedupeExact: key == nil,
 		Price: w.prices.Of(task.Add, caller.Workspace.Metered), Policy: []byte("{}"),
-		Suspended: caller.Workspace.Suspended,
 	}
 	if key == nil {
 		random := command.RandomKey()

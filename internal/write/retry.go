@@ -53,9 +53,6 @@ func NewRetrier(store RetryStore, publisher Publisher, prices credit.Prices) (*R
 // Retry opens a new run of the failed event, once for each key or seen generation, however often it is asked. It
 // answers true for a key that was used for this before.
 func (r *Retrier) Retry(ctx context.Context, caller access.Caller, event uuid.UUID, generation *int, key *command.Key) (replayed bool, err error) {
-	if err := caller.Writable(); err != nil {
-		return false, err
-	}
 	ask := RetryAsk{
 		TaskID: event, WorkspaceID: caller.Workspace.ID, Metered: caller.Workspace.Metered, Generation: generation,
 		Prices: r.prices,
@@ -66,6 +63,10 @@ func (r *Retrier) Retry(ctx context.Context, caller access.Caller, event uuid.UU
 		ask.Claim, ask.Generation = &claim, nil
 	case generation == nil:
 		return false, fault.At(fault.InvalidRequest, "/generation", "generation or Idempotency-Key required")
+	default:
+		if err := caller.Writable(); err != nil {
+			return false, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptBound)
 	defer cancel()
