@@ -8,6 +8,10 @@ CREATE TABLE workspaces (
     fingerprint_key bytea NOT NULL CHECK (octet_length(fingerprint_key) = 32),
     lease_cap       integer CHECK (lease_cap > 0),
     max_pending     integer CHECK (max_pending > 0),
+    -- Requests a minute over all keys; null is the service's default.
+    rate_limit      integer CHECK (rate_limit > 0),
+    -- What the workspace adds to how its conversations are read: {"instructions": "…", "categories": [{"name": "…", "description": "…"}]}.
+    extraction      json NOT NULL DEFAULT '{}',
     suspended_at    timestamptz,
     created_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
@@ -18,6 +22,8 @@ CREATE TABLE api_keys (
     name         text NOT NULL DEFAULT '',
     secret_hash  bytea NOT NULL CHECK (octet_length(secret_hash) = 32),
     scopes       text[] NOT NULL,
+    -- Requests a minute with this key; null is no limit beside its workspace's.
+    rate_limit   integer CHECK (rate_limit > 0),
     created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     expires_at   timestamptz,
     revoked_at   timestamptz

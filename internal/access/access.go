@@ -44,6 +44,10 @@ type Workspace struct {
 	Metered        bool
 	Suspended      bool
 	FingerprintKey []byte
+	// RateLimit is how many requests a minute all keys together may make, 0 for the service's default.
+	RateLimit int
+	// Extraction is what the workspace adds to how its conversations are read, as JSON.
+	Extraction []byte
 }
 
 // Caller is an authenticated key.
@@ -51,6 +55,8 @@ type Caller struct {
 	KeyID       string
 	Workspace   Workspace
 	Permissions []Permission
+	// RateLimit is how many requests a minute this key may make, 0 for no limit beside the workspace's.
+	RateLimit int
 }
 
 // Require returns a fault INSUFFICIENT_PERMISSION unless the caller's key has p.

@@ -44,7 +44,7 @@ func (p Prices) Of(kind task.Kind, metered bool) Amount {
 		return p.Infer
 	case task.Add:
 		return p.Add
-	case task.Update, task.Delete, task.BatchUpdate, task.BatchDelete, task.Erase, task.Export, task.Import:
+	case task.Update, task.Delete, task.BatchUpdate, task.BatchDelete, task.Erase, task.Export, task.Import, task.Webhook:
 	}
 	return 0
 }

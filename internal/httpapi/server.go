@@ -45,6 +45,8 @@ type Config struct {
 	MaxWaiting int
 	// Dialects are served beside the native routes.
 	Dialects []Dialect
+	// Mounts are handlers of other protocols.
+	Mounts []Mount
 	// Observe, if set, is told of each answered request: its route pattern ("unmatched" without one), method,
 	// status and duration.
 	Observe func(route, method string, status int, took time.Duration)
@@ -115,6 +117,11 @@ func New(deps Deps, config Config) (*Server, error) {
 	contract.RegisterHandlers(s.echo, contract.NewStrictHandler(s, nil))
 	for _, dialect := range config.Dialects {
 		if err := s.mount(doc, dialect); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range config.Mounts {
+		if err := s.attach(m); err != nil {
 			return nil, err
 		}
 	}

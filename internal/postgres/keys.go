@@ -136,7 +136,8 @@ func (db *DB) RevokeKey(ctx context.Context, workspace uuid.UUID, id string) err
 const authenticateSQL = `
 SELECT k.secret_hash, k.scopes, k.revoked_at IS NOT NULL,
        coalesce(k.expires_at <= (SELECT coalesce(@now::timestamptz, clock_timestamp())), false),
-       w.id, w.metered, w.suspended_at IS NOT NULL, w.fingerprint_key
+       w.id, w.metered, w.suspended_at IS NOT NULL, w.fingerprint_key,
+       coalesce(w.rate_limit, 0), coalesce(k.rate_limit, 0), w.extraction
   FROM api_keys k
   JOIN workspaces w ON w.id = k.workspace_id
  WHERE k.id = @key`
@@ -152,7 +153,7 @@ func (db *DB) Authenticate(ctx context.Context, key access.Key) (access.Caller, 
 		for rows.Next() {
 			w := &caller.Workspace
 			if err := rows.Scan(&stored, &caller.Permissions, &revoked, &expired, &w.ID, &w.Metered, &w.Suspended,
-				&w.FingerprintKey); err != nil {
+				&w.FingerprintKey, &w.RateLimit, &caller.RateLimit, &w.Extraction); err != nil {
 				return err
 			}
 		}

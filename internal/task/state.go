@@ -48,11 +48,13 @@ const (
 	// Export and Import move a workspace as a snapshot.
 	Export Kind = "export"
 	Import Kind = "import"
+	// Webhook tells a receiver of the workspace's choice that an event has ended.
+	Webhook Kind = "webhook_delivery"
 )
 
 // Kinds returns every kind, in the order in which documents list them.
 func Kinds() []Kind {
-	return []Kind{Infer, Add, Update, Delete, BatchUpdate, BatchDelete, Item, Erase, Export, Import}
+	return []Kind{Infer, Add, Update, Delete, BatchUpdate, BatchDelete, Item, Erase, Export, Import, Webhook}
 }
 
 // EventStatus is what a client sees.

@@ -13,7 +13,7 @@ func commandOf(l Lease) (command.Add, error) {
 		return command.Decode(l.Format, l.Payload)
 	case task.Item:
 		return command.DecodeItem(l.Format, l.Payload)
-	case task.Add, task.Update, task.Delete, task.BatchUpdate, task.BatchDelete, task.Erase, task.Export, task.Import:
+	case task.Add, task.Update, task.Delete, task.BatchUpdate, task.BatchDelete, task.Erase, task.Export, task.Import, task.Webhook:
 	}
 	return command.Add{}, command.ErrUnreadable
 }

@@ -149,6 +149,7 @@ const (
 	MemoryItem        EventType = "memory_item"
 	MemoryUpdate      EventType = "memory_update"
 	ScopeErase        EventType = "scope_erase"
+	WebhookDelivery   EventType = "webhook_delivery"
 )
 
 // Valid indicates whether the value is a known member of the EventType enum.
@@ -173,6 +174,8 @@ func (e EventType) Valid() bool {
 	case MemoryUpdate:
 		return true
 	case ScopeErase:
+		return true
+	case WebhookDelivery:
 		return true
 	default:
 		return false
