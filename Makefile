@@ -2,7 +2,10 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo up build test check generate fmt vuln fuzz bench-extract bench-recall
+# The clients' own lock file says what is installed; nothing of theirs runs at installation.
+npm_ci := npm ci --omit=peer --omit=optional --legacy-peer-deps --ignore-scripts --no-audit --no-fund
+
+.PHONY: help demo up build test conformance clients check generate fmt vuln fuzz bench-extract bench-recall
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,10 +23,22 @@ up: ## run Holdfast here, with a private PostgreSQL and an embedded NATS
 build: ## build every binary into bin/
 	@.ci/build ./cmd/...
 
-# Two packages at a time: each starts servers of its own.
+# Two packages at a time: each starts servers of its own. The Go client is a module of its own; its tests start what this
+# one builds, which the cache of results knows nothing of.
 test: ## run the whole suite with the race detector
 	@.ci/setup test
 	go test -race -p 2 -timeout 9m ./...
+	cd clients/go && go test -race -count 1 -timeout 5m ./...
+
+conformance: ## drive the unmodified mem0 clients against a running Holdfast
+	@.ci/setup test
+	@.ci/build ./cmd/holdfast ./cmd/worker
+	@cd clients/conformance && $(npm_ci) --silent && node run.mjs
+
+clients: ## run the suites of the Python and TypeScript clients, each against a `holdfast up` of its own
+	@.ci/setup test
+	clients/test-up clients/python/test
+	clients/test-up clients/typescript/test
 
 check: ## format, lint, import direction, generated files, go.mod, vulnerabilities
 	@.ci/check

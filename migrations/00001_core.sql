@@ -76,8 +76,10 @@ CREATE TABLE tasks (
     lane             bytea CHECK (octet_length(lane) = 32),
     lane_seq         bigint,
     head             boolean NOT NULL DEFAULT false,
-    -- Claimable as far as order goes: a head, a task without a lane, or one past its canonical commit.
-    ready            boolean NOT NULL GENERATED ALWAYS AS (head OR lane_seq IS NULL OR stage <> 'accepted') STORED,
+    -- Claimable as far as order goes: a head, a task without a lane, or one past its canonical commit. Deliveries of
+    -- webhooks are found by an index of their own, so that none of them is in the way of memory work.
+    ready            boolean NOT NULL GENERATED ALWAYS AS
+                     ((head OR lane_seq IS NULL OR stage <> 'accepted') AND kind <> 'webhook_delivery') STORED,
     priority         text NOT NULL CHECK (priority IN ('interactive', 'bulk')),
     command          bytea,
     payload_format   smallint NOT NULL,
@@ -114,6 +116,9 @@ CREATE TABLE tasks (
 
 -- The due scan, fair over workspaces: a skip over workspace_id and the first rows of each.
 CREATE INDEX tasks_due ON tasks (workspace_id, run_after, id) WHERE status = 'pending' AND ready;
+-- Due deliveries, webhook by webhook (the lane is the webhook's), and how many of each are under way.
+CREATE INDEX tasks_deliveries ON tasks (lane, run_after, id) WHERE status = 'pending' AND kind = 'webhook_delivery';
+CREATE INDEX tasks_delivering ON tasks (lane) WHERE status = 'running' AND kind = 'webhook_delivery';
 -- The expiry scan pages by id. lease_until stays out of every index, so that heartbeats are HOT.
 CREATE INDEX tasks_leased ON tasks (id) WHERE status = 'running';
 CREATE UNIQUE INDEX tasks_head ON tasks (workspace_id, lane) WHERE head;
@@ -125,6 +130,9 @@ CREATE INDEX tasks_listed ON tasks (workspace_id, kind, accepted_at DESC, id DES
 -- Listing by status: what is open and what failed is rare among what succeeded.
 CREATE INDEX tasks_open ON tasks (workspace_id, kind, accepted_at DESC, id DESC) WHERE completed_at IS NULL;
 CREATE INDEX tasks_failed ON tasks (workspace_id, kind, accepted_at DESC, id DESC) WHERE status = 'failed';
+-- How much a workspace has waiting, against its limit. Names neither status nor lease.
+CREATE INDEX tasks_pending ON tasks (workspace_id, accepted_at)
+    WHERE stage = 'accepted' AND completed_at IS NULL AND kind <> 'webhook_delivery';
 -- How many revisions of an account's items wait. Names neither status nor lease.
 CREATE INDEX tasks_items ON tasks (workspace_id, user_id)
     WHERE kind = 'memory_item' AND stage = 'accepted' AND completed_at IS NULL;
@@ -194,7 +202,8 @@ CREATE TABLE credit_closings (
         REFERENCES task_runs (task_id, generation, outcome, amount)
 );
 CREATE INDEX credit_closings_workspace ON credit_closings (workspace_id, closed_at, task_id);
-CREATE INDEX credit_closings_horizon ON credit_closings (workspace_id, xid);
+-- The books above their checkpoint, and the feed of ended runs, page by page in the order of places.
+CREATE INDEX credit_closings_horizon ON credit_closings (workspace_id, xid, task_id, generation);
 CREATE INDEX credit_grants_horizon ON credit_grants (workspace_id, xid);
 -- An outcome has its closing at commit.
 ALTER TABLE task_runs ADD CONSTRAINT task_runs_closing FOREIGN KEY (task_id, closed)
@@ -276,6 +285,8 @@ CREATE TABLE memories (
     -- The caller's item that the record comes from.
     item_key      bytea CHECK (octet_length(item_key) = 32),
     item_id       text,
+    -- What the record is filed under: names of the policy that it was read with.
+    categories    text[] NOT NULL DEFAULT '{}',
     created_at    timestamptz NOT NULL,
     updated_at    timestamptz NOT NULL
 );
@@ -340,6 +351,25 @@ CREATE TABLE memory_vectors (
 ALTER TABLE memory_vectors ALTER COLUMN vector SET STORAGE EXTERNAL;
 CREATE INDEX memory_vectors_skipped ON memory_vectors (workspace_id) WHERE skipped;
 
+-- What a reader says of a live record; the last word counts. It goes with the record.
+CREATE TABLE memory_feedback (
+    memory_id    uuid PRIMARY KEY,
+    workspace_id uuid NOT NULL,
+    feedback     text NOT NULL CHECK (feedback IN ('POSITIVE', 'NEGATIVE', 'VERY_NEGATIVE')),
+    reason       text,
+    at           timestamptz NOT NULL
+);
+
+-- A question that is asked again by its id: which records meet a filter. It holds no record.
+CREATE TABLE memory_exports (
+    id           uuid PRIMARY KEY,
+    workspace_id uuid NOT NULL,
+    filter       json NOT NULL,
+    filter_hash  bytea NOT NULL CHECK (octet_length(filter_hash) = 32),
+    created_at   timestamptz NOT NULL
+);
+CREATE INDEX memory_exports_newest ON memory_exports (workspace_id, created_at DESC, id DESC);
+
 -- Append-only, one row for each claim, written when it ends. No text. Leaves with its task.
 CREATE TABLE task_attempts (
     task_id        uuid NOT NULL,
@@ -359,6 +389,9 @@ CREATE TABLE task_attempts (
     xid            xid8 NOT NULL DEFAULT pg_current_xact_id(),
     PRIMARY KEY (task_id, claim)
 );
+-- The feed of retries. Claims that end their run, nearly all, are not in it.
+CREATE INDEX task_attempts_retried ON task_attempts (workspace_id, xid, task_id, generation, claim)
+    WHERE ending IN ('retry', 'crashed');
 
 -- What a caller keeps under ids of its own. The key is the SHA-256 of account and item id; the time is fixed by the
 -- first send; landed_revision is the revision whose records are committed.
@@ -410,6 +443,55 @@ CREATE TABLE erasures (
 );
 CREATE INDEX erasures_workspace ON erasures (workspace_id);
 
+-- Receivers of a workspace's choice. The secret signs, so it is kept as it is; the one before it is valid until
+-- old_secret_until. The feed_ columns are the place up to which the feed has been turned into deliveries.
+CREATE TABLE webhooks (
+    id               uuid PRIMARY KEY,
+    workspace_id     uuid NOT NULL,
+    name             text NOT NULL DEFAULT '',
+    url              text NOT NULL,
+    event_types      text[] NOT NULL CHECK (cardinality(event_types) > 0),
+    -- Kinds of task that are told; empty is all.
+    kinds            text[] NOT NULL DEFAULT '{}',
+    secret           bytea NOT NULL CHECK (octet_length(secret) = 32),
+    old_secret       bytea CHECK (octet_length(old_secret) = 32),
+    old_secret_until timestamptz,
+    active           boolean NOT NULL DEFAULT true,
+    disabled_reason  text CHECK (disabled_reason IN ('gone', 'failing', 'by_caller')),
+    failing_since    timestamptz,
+    feed_xid         xid8 NOT NULL,
+    feed_task        uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
+    feed_generation  integer NOT NULL DEFAULT 0,
+    feed_claim       integer NOT NULL DEFAULT 0,
+    created_at       timestamptz NOT NULL,
+    updated_at       timestamptz NOT NULL,
+    -- Set until its deliveries are gone.
+    deleted_at       timestamptz,
+    CONSTRAINT webhooks_disabled CHECK (active = (disabled_reason IS NULL)),
+    CONSTRAINT webhooks_old_secret CHECK ((old_secret IS NULL) = (old_secret_until IS NULL))
+);
+CREATE INDEX webhooks_workspace ON webhooks (workspace_id, created_at, id) WHERE deleted_at IS NULL;
+CREATE INDEX webhooks_active ON webhooks (id) WHERE active AND deleted_at IS NULL;
+CREATE INDEX webhooks_deleted ON webhooks (id) WHERE deleted_at IS NOT NULL;
+
+-- One message to one webhook: the body as it is signed, and the latest task that delivers it. It holds ids, kinds and
+-- codes, no text and no scope. Leaves with its task.
+CREATE TABLE webhook_deliveries (
+    id           uuid PRIMARY KEY,
+    workspace_id uuid NOT NULL,
+    webhook_id   uuid NOT NULL,
+    task_id      uuid NOT NULL UNIQUE,
+    type         text NOT NULL,
+    about        uuid,
+    generation   integer NOT NULL DEFAULT 0,
+    body         bytea NOT NULL,
+    created_at   timestamptz NOT NULL,
+    last_at      timestamptz,
+    last_status  integer,
+    last_error   text
+) WITH (fillfactor = 80);
+CREATE INDEX webhook_deliveries_listed ON webhook_deliveries (workspace_id, webhook_id, created_at DESC, id DESC);
+
 -- A provider that is left alone until a time, for all workers, and its failures in a row.
 CREATE TABLE provider_pauses (
     provider     text PRIMARY KEY,
@@ -421,7 +503,7 @@ CREATE TABLE provider_pauses (
 
 -- +goose Down
 
-DROP TABLE provider_pauses, erasures, items, reindexes, task_parts, task_attempts, memory_vectors, memory_terms, memory_history, memories,
+DROP TABLE webhook_deliveries, webhooks, provider_pauses, erasures, items, reindexes, task_parts, task_attempts, memory_exports, memory_feedback, memory_vectors, memory_terms, memory_history, memories,
     task_results, plans, credit_checkpoints CASCADE;
 DROP VIEW credit_entries;
 ALTER TABLE task_runs DROP CONSTRAINT task_runs_closing;

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,6 +46,8 @@ type workspaceCommand struct {
 	Create  workspaceCreate  `cmd:"" help:"Make a workspace."`
 	List    workspaceList    `cmd:"" help:"List workspaces."`
 	Suspend workspaceSuspend `cmd:"" help:"Refuse a workspace's writes and leave its work alone, or let both go on."`
+	Limit   workspaceLimit   `cmd:"" help:"Set how much a workspace may ask for and have waiting."`
+	Policy  workspacePolicy  `cmd:"" help:"Show or replace what a workspace adds to how its conversations are read."`
 }
 
 type workspaceCreate struct {
@@ -77,12 +80,13 @@ func (c *workspaceList) Run(s *session) error {
 		shown, rows := make([]workspace, len(found)), make([]string, len(found))
 		for i, w := range found {
 			shown[i] = workspaceOf(w)
-			rows[i] = fmt.Sprintf("%s\t%s\t%s\t%d\t%d", shown[i].ID, w.Name, shown[i].Status, w.Available, w.Held)
+			rows[i] = fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%s\t%s", shown[i].ID, w.Name, shown[i].Status, w.Available, w.Held,
+				limitOf(w.MaxPending), limitOf(w.RateLimit))
 		}
 		if s.json {
 			return s.encode(shown)
 		}
-		return s.table("id\tname\tstatus\tavailable\theld", rows)
+		return s.table("id\tname\tstatus\tavailable\theld\tmax pending\trate limit", rows)
 	})
 }
 
@@ -102,6 +106,34 @@ func (c *workspaceSuspend) Run(s *session) error {
 	})
 }
 
+type workspaceLimit struct {
+	app.Database
+	Workspace  string `arg:"" help:"Its id or name."`
+	MaxPending *int   `env:"-" placeholder:"N" help:"Writes that may wait; 0 is the service's limit."`
+	RateLimit  *int   `env:"-" placeholder:"N" help:"Requests a minute over all its keys; 0 is the service's limit."`
+}
+
+func (c *workspaceLimit) Run(s *session) error {
+	if c.MaxPending == nil && c.RateLimit == nil {
+		return exitf(app.ExitUsage, "name --max-pending, --rate-limit or both")
+	}
+	return s.admin(c.Database, func(db *postgres.DB) error {
+		w, err := db.LimitWorkspace(s.ctx, c.Workspace, postgres.Limits{MaxPending: c.MaxPending, RateLimit: c.RateLimit})
+		if err != nil {
+			return unknownWorkspace(err, c.Workspace)
+		}
+		return s.show(workspaceOf(w), "ws_%s  %s  max-pending %s  rate-limit %s\n", w.ID, w.Name, limitOf(w.MaxPending), limitOf(w.RateLimit))
+	})
+}
+
+// limitOf is a limit as it is shown.
+func limitOf(n int) string {
+	if n == 0 {
+		return "default"
+	}
+	return strconv.Itoa(n)
+}
+
 type workspace struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
@@ -110,6 +142,9 @@ type workspace struct {
 	Available int64     `json:"available"`
 	Held      int64     `json:"held"`
 	CreatedAt time.Time `json:"created_at"`
+	// Limits of its own, 0 for the service's.
+	MaxPending int `json:"max_pending"`
+	RateLimit  int `json:"rate_limit"`
 }
 
 func workspaceOf(w postgres.Workspace) workspace {
@@ -117,7 +152,7 @@ func workspaceOf(w postgres.Workspace) workspace {
 	if w.SuspendedAt != nil {
 		status = "suspended"
 	}
-	return workspace{"ws_" + w.ID.String(), w.Name, status, w.Metered, w.Available, w.Held, w.CreatedAt}
+	return workspace{"ws_" + w.ID.String(), w.Name, status, w.Metered, w.Available, w.Held, w.CreatedAt, w.MaxPending, w.RateLimit}
 }
 
 type keyCommands struct {
@@ -136,6 +171,7 @@ type keyCreate struct {
 	Name       string         `env:"-" help:"What it is for."`
 	Permission []string       `env:"-" sep:"none" placeholder:"NAME" help:"What it may do, several times or with commas (all but admin): memory:read, memory:write, operations:read, operations:retry, credits:read, admin."`
 	Expires    *time.Duration `env:"-" placeholder:"720h" help:"When it ends by itself (never)."`
+	RateLimit  int            `env:"-" placeholder:"N" help:"Requests a minute that it may make (no limit beside the workspace's)."`
 }
 
 func (c *keyCreate) Run(s *session) error {
@@ -159,6 +195,11 @@ func (c *keyCreate) Run(s *session) error {
 		key, err := db.CreateKey(s.ctx, w.ID, c.Name, permissions, expires)
 		if err != nil {
 			return err
+		}
+		if c.RateLimit != 0 { // before anybody sees it
+			if err := db.LimitKey(s.ctx, w.ID, key.ID(), c.RateLimit); err != nil {
+				return errors.Join(err, db.RevokeKey(s.ctx, w.ID, key.ID()))
+			}
 		}
 		return s.show(map[string]any{"id": key.ID(), "key": key.Reveal(), "workspace": "ws_" + w.ID.String()}, "%s\n", key.Reveal())
 	})
@@ -201,13 +242,17 @@ func (c *keyList) Run(s *session) error {
 		}
 		shown, rows := make([]keyInfo, len(found)), make([]string, len(found))
 		for i, k := range found {
-			shown[i] = keyInfo{k.ID, k.Name, k.Permissions, k.CreatedAt, k.ExpiresAt, k.RevokedAt}
-			rows[i] = fmt.Sprintf("%s\t%s\t%s\t%s", k.ID, k.Name, shown[i].state(), joined(k.Permissions))
+			shown[i] = keyInfo{k.ID, k.Name, k.Permissions, k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.RateLimit}
+			limit := "none"
+			if k.RateLimit > 0 {
+				limit = strconv.Itoa(k.RateLimit)
+			}
+			rows[i] = fmt.Sprintf("%s\t%s\t%s\t%s\t%s", k.ID, k.Name, shown[i].state(), limit, joined(k.Permissions))
 		}
 		if s.json {
 			return s.encode(shown)
 		}
-		return s.table("id\tname\tstate\tpermissions", rows)
+		return s.table("id\tname\tstate\trate limit\tpermissions", rows)
 	})
 }
 
@@ -218,6 +263,7 @@ type keyInfo struct {
 	CreatedAt   time.Time           `json:"created_at"`
 	ExpiresAt   *time.Time          `json:"expires_at"`
 	RevokedAt   *time.Time          `json:"revoked_at"`
+	RateLimit   int                 `json:"rate_limit"`
 }
 
 func (k keyInfo) state() string {

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -119,6 +121,40 @@ func TestCommands(t *testing.T) {
 		if code, said := m.fails("credits", "grant", "--workspace", "broke", "--reference", "invoice-7", "60"); code != 1 ||
 			!strings.Contains(said, `"invoice-7" was granted before with another amount than 60`) {
 			t.Fatalf("another amount under the reference ended with %d: %s", code, said)
+		}
+	})
+
+	t.Run("PolicyIsReplacedAsAWhole", func(t *testing.T) {
+		t.Parallel()
+		m.json(&workspace{}, "workspace", "create", "policy")
+		type policy struct {
+			Instructions string
+			Categories   []struct{ Name, Description string }
+		}
+		set := func(text string) string {
+			file := filepath.Join(t.TempDir(), "policy.json")
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return file
+		}
+		var first, second, shown policy
+		m.json(&first, "workspace", "policy", "policy", "--set", set(`{"instructions":"In Latin.","categories":[{"name":"food"}]}`))
+		m.json(&second, "workspace", "policy", "policy", "--set", set(`{"categories":[{"name":"work","description":"Jobs."}]}`))
+		m.json(&shown, "workspace", "policy", "policy")
+		if first.Instructions != "In Latin." || second.Instructions != "" || len(shown.Categories) != 1 || shown.Categories[0].Description != "Jobs." {
+			t.Fatalf("%+v, then %+v, shown %+v", first, second, shown)
+		}
+		for _, c := range []struct {
+			text, said string
+		}{
+			{`{"categories":[{"name":""}]}`, "holdfast: categories/0/name: 1 to 100 visible characters"},
+			{`{"instruction":"x"}`, "holdfast: the policy is no JSON object of instructions and categories"},
+			{`{} {}`, "holdfast: the policy is more than one JSON object"},
+		} {
+			if code, said := m.fails("workspace", "policy", "policy", "--set", set(c.text)); code != 2 || strings.TrimSpace(said) != c.said {
+				t.Errorf("%s ended with %d: %s", c.text, code, said)
+			}
 		}
 	})
 

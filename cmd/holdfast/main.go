@@ -1,5 +1,5 @@
 // Command holdfast runs all of Holdfast in one process (up), shows what it promises (demo), and is the operator's
-// and the caller's tool: migrate, reindex, workspace, key, credits, add, event, search, doctor.
+// and the caller's tool: migrate, reindex, workspace, key, credits, add, event, search, webhook, mcp, doctor.
 package main
 
 import (
@@ -20,6 +20,8 @@ type grammar struct {
 	Add       addCommand       `cmd:"" help:"Remember a text or a conversation."`
 	Event     eventCommands    `cmd:"" help:"Look at events, wait for them, retry or cancel them."`
 	Search    searchCommand    `cmd:"" help:"Find memories."`
+	Webhook   webhookCommands  `cmd:"" help:"Tell receivers of what ends, see what was sent, send it again."`
+	MCP       mcpCommand       `cmd:"" name:"mcp" help:"Serve the memory tools to a desktop agent over standard input and output."`
 	Export    exportCommand    `cmd:"" help:"Write a snapshot of the workspace."`
 	Import    importCommand    `cmd:"" help:"Read a snapshot into an empty workspace."`
 	Doctor    doctorCommand    `cmd:"" help:"Check database, NATS, model and clock, and say what to do."`

@@ -60,22 +60,44 @@ func (c *exportCommand) Run(s *session) error {
 
 type importCommand struct {
 	remote
-	File           string        `arg:"" help:"A snapshot that export has written."`
+	File           string        `arg:"" help:"A snapshot that export has written, or what --from says."`
+	From           string        `enum:"holdfast,mem0" default:"holdfast" env:"-" help:"What the file is: holdfast (a snapshot) or mem0 (memories exported from mem0, as JSON or one a line)."`
+	DefaultUser    string        `env:"-" placeholder:"ID" help:"With --from mem0: whose the memories without any user, agent, app or run are. Without it they are refused."`
+	DryRun         bool          `env:"-" help:"With --from mem0: check the file, print what it holds and import nothing."`
 	IdempotencyKey string        `name:"idempotency-key" env:"-" placeholder:"KEY" help:"A key to repeat it with; a random one if absent."`
 	Timeout        time.Duration `default:"1h" env:"-" help:"How long to wait for its end at most."`
 }
 
 // Run sends a snapshot into the empty workspace of the key and waits until it is there.
 func (c *importCommand) Run(s *session) error {
-	api, err := c.client()
-	if err != nil {
-		return err
+	if c.From != "mem0" && (c.DryRun || c.DefaultUser != "") {
+		return exitf(app.ExitUsage, "--dry-run and --default-user need --from mem0")
+	}
+	if c.From == "mem0" {
+		snapshot, err := convertMem0(c.File, c.DefaultUser)
+		if err != nil {
+			return err
+		}
+		defer snapshot.file.Close()
+		if n := snapshot.counts; c.DryRun {
+			return s.show(n, "%d memories of %d users, %d agents, %d apps and %d runs, from %s to %s; %d will expire. Nothing was imported.\n",
+				n.Memories, n.Users, n.Agents, n.Apps, n.Runs, n.Oldest.Format(time.DateOnly), n.Newest.Format(time.DateOnly), n.Expiring)
+		}
+		return c.send(s, snapshot.file)
 	}
 	file, err := os.Open(c.File)
 	if err != nil {
 		return exitf(app.ExitUsage, "%s cannot be read: %v", c.File, err)
 	}
 	defer file.Close()
+	return c.send(s, file)
+}
+
+func (c *importCommand) send(s *session, file *os.File) error {
+	api, err := c.client()
+	if err != nil {
+		return err
+	}
 	key := c.IdempotencyKey
 	if key == "" {
 		key = uuid.NewString()

@@ -41,6 +41,7 @@ func ParsePermission(text string) (Permission, bool) {
 // fingerprints of its commands and must never leave the process.
 type Workspace struct {
 	ID             uuid.UUID
+	Name           string
 	Metered        bool
 	Suspended      bool
 	FingerprintKey []byte

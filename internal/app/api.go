@@ -21,6 +21,7 @@ const apiStop = 20 * time.Second
 
 // newAPI builds the HTTP API over the core's stores, serving on listener.
 func (c *core) newAPI(listener net.Listener) (*httpapi.Server, error) {
+	c = c.shedding()
 	prices := credit.DefaultPrices()
 	policy, err := c.settings.snapshot()
 	if err != nil {
@@ -52,13 +53,32 @@ func (c *core) newAPI(listener net.Listener) (*httpapi.Server, error) {
 	if err := c.addChanges(&deps, prices); err != nil {
 		return nil, fmt.Errorf("build API: %w", err)
 	}
+	if err := c.addWebhooks(&deps); err != nil {
+		return nil, fmt.Errorf("build API: %w", err)
+	}
 	items, err := c.addItems(&deps, prices, policy)
 	if err != nil {
 		return nil, fmt.Errorf("build API: %w", err)
 	}
+	mounts, err := c.mounts(deps)
+	if err != nil {
+		return nil, fmt.Errorf("build API: %w", err)
+	}
+	mem0, err := c.newMem0(deps)
+	if err != nil {
+		return nil, fmt.Errorf("build API: %w", err)
+	}
 	return httpapi.New(deps, httpapi.Config{
-		Listener: listener, Observe: c.metrics.Request, Dialects: []httpapi.Dialect{items},
+		Listener: listener, RateLimit: c.settings.RateLimit, Shed: c.metrics.Shed, Observe: c.metrics.Request, Dialects: []httpapi.Dialect{items}, Guests: []httpapi.Guest{mem0}, Mounts: mounts,
 	})
+}
+
+// shedding is the core whose store refuses who would wait too long for a connection.
+func (c *core) shedding() *core {
+	own := *c
+	own.db = c.db.Shedding()
+	c.metrics.WatchShed(own.db.Shed)
+	return &own
 }
 
 // addReaders fills in the use cases that read.
@@ -67,6 +87,11 @@ func (c *core) addReaders(deps *httpapi.Deps) error {
 	if err != nil {
 		return err
 	}
+	streams, err := recall.NewStreams(c.db.EventReader(c.settings.MaxAttempts), c.wakeups)
+	if err != nil {
+		return err
+	}
+	deps.Streams = streams
 	memories, err := recall.NewMemories(c.db)
 	if err != nil {
 		return err
@@ -79,7 +104,7 @@ func (c *core) addReaders(deps *httpapi.Deps) error {
 	if err != nil {
 		return err
 	}
-	health, err := recall.NewHealth(c.db, c.wakeups.healthy)
+	health, err := recall.NewHealth(c.watched, c.wakeups.healthy)
 	if err != nil {
 		return err
 	}

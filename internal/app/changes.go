@@ -27,6 +27,12 @@ func (c *core) addChanges(deps *httpapi.Deps, prices credit.Prices) error {
 		return err
 	}
 	deps.Changer, deps.Batcher, deps.Entities = changer, batcher, entities
+	if deps.Policies, err = write.NewPolicies(c.db); err != nil {
+		return err
+	}
+	if deps.Feedbacks, err = write.NewFeedbacks(c.db); err != nil {
+		return err
+	}
 	if deps.Exports, err = recall.NewExports(c.db); err != nil {
 		return err
 	}

@@ -20,6 +20,9 @@ const (
 	// beatConns are connections of their own for heartbeats, so that work which uses up the pool costs no lease. Two
 	// are enough: a heartbeat is one short statement.
 	beatConns = 2
+	// watchConns are connections of their own for readiness, health and the gauges of the queue, so that what tells of
+	// an overload isn't its first victim.
+	watchConns = 2
 	// ackMargin is how much longer than a lease a hint stays out before NATS delivers it again.
 	ackMargin = 15 * time.Second
 	// watchEvery is how often stream and consumers are looked at; a reconnect looks at once.
@@ -37,6 +40,7 @@ type core struct {
 	log       zerolog.Logger
 	metrics   *obs.Metrics
 	db        *postgres.DB
+	watched   *postgres.DB // the same database over connections that no work uses
 	wakeups   wakeups
 	extractor model.Extractor
 	embedder  model.Embedder
@@ -57,10 +61,14 @@ func openCore(ctx context.Context, s Settings, log zerolog.Logger, process strin
 	if err := requireMigrated(ctx, s.Database); err != nil {
 		return nil, err
 	}
-	if c.db, err = OpenDB(ctx, s.Database); err != nil {
+	if c.db, err = openStore(ctx, s.Database, postgres.Config{MaxPending: s.MaxPending}); err != nil {
 		return nil, err
 	}
-	c.metrics.WatchQueue(c.db.Facts)
+	if c.watched, err = openPool(ctx, s.Database, watchConns); err != nil {
+		c.db.Close()
+		return nil, err
+	}
+	c.metrics.WatchQueue(c.watched.Facts)
 	if s.NATSURL == "" {
 		log.Warn().Msg("no NATS URL is set: tasks are found by polling only")
 		return c, nil
@@ -70,6 +78,7 @@ func openCore(ctx context.Context, s Settings, log zerolog.Logger, process strin
 	})
 	if err != nil {
 		c.db.Close()
+		c.watched.Close()
 		return nil, err
 	}
 	c.wakeups = wakeups{client}
@@ -83,12 +92,16 @@ func OpenDB(ctx context.Context, d Database) (*postgres.DB, error) {
 }
 
 func openPool(ctx context.Context, d Database, conns int32) (*postgres.DB, error) {
+	return openStore(ctx, d, postgres.Config{MaxConns: conns})
+}
+
+// openStore opens a pool with what the settings say of the database and cfg of the rest.
+func openStore(ctx context.Context, d Database, cfg postgres.Config) (*postgres.DB, error) {
 	if d.DatabaseURL == "" {
 		return nil, errNoDatabase
 	}
-	db, err := postgres.Open(ctx, postgres.Config{
-		URL: d.DatabaseURL.Reveal(), MaxConns: conns, TransactionPooler: d.DatabasePooler == "transaction",
-	})
+	cfg.URL, cfg.TransactionPooler = d.DatabaseURL.Reveal(), d.DatabasePooler == "transaction"
+	db, err := postgres.Open(ctx, cfg)
 	if err != nil {
 		return nil, reached(d.DatabaseURL, fmt.Errorf("open: %w", err))
 	}
@@ -115,7 +128,7 @@ func requireMigrated(ctx context.Context, d Database) error {
 
 // ready tells whether the process can do its work. What the driver says is kept out of the answer.
 func (c *core) ready(ctx context.Context) error {
-	if c.db.Ping(ctx) != nil {
+	if c.watched.Ping(ctx) != nil {
 		return errors.New("the database does not answer")
 	}
 	return nil
@@ -146,7 +159,7 @@ func (c *core) close(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, natsStop)
 	defer cancel()
 	err := c.wakeups.stop(limited)
-	return errors.Join(err, closePool(c.db))
+	return errors.Join(err, closePool(c.db), closePool(c.watched))
 }
 
 // closePool waits for borrowed connections, but not for ever: they end with the process anyway.

@@ -55,7 +55,7 @@ func (c *core) newRepairer() (*repair.Repairer, error) {
 	cfg.Every, cfg.MaxAttempts, cfg.HintAge = c.settings.RepairInterval, c.settings.MaxAttempts, c.settings.HintAge
 	cfg.FailedInputRetention, cfg.Log = c.settings.FailedInputRetention, c.log
 	deps := repair.Deps{
-		Leases: c.db, Hints: c.db, Retention: c.db, Books: c.db, Publisher: c.wakeups, Notifier: c.wakeups,
+		Leases: c.db, Hints: c.db, Retention: c.db, Books: c.db, Webhooks: c.db, Publisher: c.wakeups, Notifier: c.wakeups,
 	}
 	if c.wakeups.client != nil {
 		deps.Topology, deps.Backlog = c.wakeups.client, c.wakeups.client

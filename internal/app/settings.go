@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/holdfast-memory/holdfast/internal/model"
@@ -54,20 +55,32 @@ type Work struct {
 	HintAge              time.Duration `name:"hint-age" default:"30s" hidden:"" help:"How long a due task waits before repair hints it again."`
 }
 
+// Limits keep one workspace from taking everything. Those of a workspace or a key itself come first.
+type Limits struct {
+	RateLimit  int `name:"rate-limit" default:"6000" help:"Requests a minute that one API process takes of a workspace without a limit of its own; 0 is any number."`
+	MaxPending int `name:"max-pending" default:"10000" help:"Writes that a workspace without a limit of its own may have waiting; 0 is any number."`
+}
+
 // Settings are all settings of the processes, read from flags and from the environment under the same names
 // (--lease-ttl is HOLDFAST_LEASE_TTL). Every process takes all of them and uses its own.
 type Settings struct {
 	Database
 	Models
 	Work
+	Limits
+	Receivers
 	NATSURL     model.Secret `name:"nats-url" placeholder:"URL" help:"NATS with JetStream, as nats://host:4222. Without it tasks are found by polling only."`
 	Listen      string       `placeholder:"HOST:PORT" help:"Where the API listens (127.0.0.1:8765)."`
 	AdminListen string       `name:"admin-listen" placeholder:"HOST:PORT" help:"Where /metrics, /healthz and /readyz are (127.0.0.1, the next free port from 8766); off is nowhere."`
+	MCPOrigins  []string     `name:"mcp-origins" placeholder:"ORIGIN" help:"Pages that may call /mcp from a browser beside those of the API's own host, as https://host:port, separated by commas."`
 	LogLevel    string       `name:"log-level" enum:"debug,info,warn,error" default:"info" help:"What goes to standard error: debug, info, warn or error."`
 }
 
 // maxInterval bounds the loops that find work when NATS is down.
 const maxInterval = time.Hour
+
+// maxLimit is what a limit's column holds.
+const maxLimit = math.MaxInt32
 
 // Validate refuses settings that contradict each other or that no process could work with. What one package alone
 // knows is checked by its constructor.
@@ -84,6 +97,11 @@ func (s Settings) Validate() error {
 			repair.MinKeyRetention, s.FailedInputRetention)
 	case s.HintAge < 0:
 		return errors.New("hint-age is negative")
+	case s.RateLimit < 0 || s.MaxPending < 0 || s.RateLimit > maxLimit || s.MaxPending > maxLimit:
+		return fmt.Errorf("rate-limit and max-pending must be 0 to %d: 0 turns them off", maxLimit)
+	}
+	if _, err := s.rules(); err != nil {
+		return fmt.Errorf("webhook-allow-networks: %w", err)
 	}
 	if err := s.policy().Validate(); err != nil {
 		return err

@@ -94,11 +94,11 @@ func TestSettings(t *testing.T) {
 	t.Run("SnapshotSaysHowACommandIsToBeRead", func(t *testing.T) {
 		t.Parallel()
 		for arg, want := range map[string]string{
-			"--extractor=offline":                           `{"prompt":"holdfast-2","extractor":"offline"}`,
-			"--extractor=openai":                            `{"prompt":"holdfast-2","extractor":"openai","model":"gpt-4.1-mini"}`,
-			"--extractor=openai --openai-model=llama3":      `{"prompt":"holdfast-2","extractor":"openai","model":"llama3"}`,
-			"--extractor=anthropic":                         `{"prompt":"holdfast-2","extractor":"anthropic","model":"claude-haiku-4-5"}`,
-			"--extractor=anthropic --anthropic-model=other": `{"prompt":"holdfast-2","extractor":"anthropic","model":"other"}`,
+			"--extractor=offline":                           `{"prompt":"holdfast-3","extractor":"offline"}`,
+			"--extractor=openai":                            `{"prompt":"holdfast-3","extractor":"openai","model":"gpt-4.1-mini"}`,
+			"--extractor=openai --openai-model=llama3":      `{"prompt":"holdfast-3","extractor":"openai","model":"llama3"}`,
+			"--extractor=anthropic":                         `{"prompt":"holdfast-3","extractor":"anthropic","model":"claude-haiku-4-5"}`,
+			"--extractor=anthropic --anthropic-model=other": `{"prompt":"holdfast-3","extractor":"anthropic","model":"other"}`,
 		} {
 			s, _, err := parsed(t, strings.Fields(arg)...)
 			if err != nil {

@@ -31,6 +31,11 @@ func (c *core) newWorker(ctx context.Context) (*workerPart, error) {
 		beats.Close()
 		return nil, fmt.Errorf("build worker: %w", err)
 	}
+	receivers, err := c.receivers()
+	if err != nil {
+		beats.Close()
+		return nil, fmt.Errorf("build worker: %w", err)
+	}
 	cfg := worker.DefaultConfig()
 	cfg.LeaseTTL, cfg.ModelTimeout = c.settings.LeaseTTL, c.settings.ModelTimeout
 	cfg.InputChars = c.settings.ModelInputChars
@@ -39,6 +44,7 @@ func (c *core) newWorker(ctx context.Context) (*workerPart, error) {
 	w, err := worker.New(worker.Deps{
 		Claims: c.db, Steps: c.db, Providers: c.db, Known: c.db, Beats: beats, Extractor: c.extractor, Embedder: c.embedder,
 		Wakeups: hints, Publisher: c.wakeups, Notifier: c.wakeups, Observer: c.metrics.Worker(), Jobs: c.jobs(),
+		Deliveries: c.db, Deliverer: receivers,
 	}, cfg)
 	if err != nil {
 		beats.Close()

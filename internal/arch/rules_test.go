@@ -32,7 +32,7 @@ func placeOf(pkg string) (place, bool) {
 	switch pkg {
 	case "internal/fault", "internal/failpoint", "internal/arch", "migrations", "nats", "examples":
 		return place{levelLeaf, pkg}, true
-	case "internal/access", "internal/command", "internal/task", "internal/memory", "internal/model", "internal/credit":
+	case "internal/access", "internal/command", "internal/task", "internal/memory", "internal/model", "internal/credit", "internal/endpoint":
 		return place{levelDomain, pkg}, true
 	case "internal/write", "internal/recall", "internal/worker", "internal/repair", "internal/audit":
 		return place{levelUseCase, pkg}, true
@@ -85,9 +85,19 @@ func technologies() []technology {
 			owners:   []string{"internal/httpapi", "internal/httpapi/"},
 		},
 		{
+			name:     "the MCP SDK",
+			prefixes: []string{"github.com/modelcontextprotocol/"},
+			owners:   []string{"internal/httpapi/mcp", "cmd/holdfast"}, // what serves the tools, and what passes them on
+		},
+		{
 			name:     "the OpenAI SDK",
 			prefixes: []string{"github.com/openai/"},
 			owners:   []string{"internal/model/openai"},
+		},
+		{
+			name:     "the address guard",
+			prefixes: []string{"code.dny.dev/ssrf"},
+			owners:   []string{"internal/webhook"},
 		},
 		{
 			name:     "the Anthropic SDK",

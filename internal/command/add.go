@@ -27,4 +27,6 @@ type Add struct {
 	ExpiresAt    *time.Time `json:"expires_at,omitempty"`
 	Instructions string     `json:"instructions,omitempty"`
 	Ordered      bool       `json:"ordered"`
+	// Categories take the place of the workspace's for this command, if there are any.
+	Categories []memory.Category `json:"categories,omitempty"`
 }

@@ -31,6 +31,8 @@ type canonical struct {
 	ExpiresAt    *string         `json:"expires_at,omitempty"` // younger than the form's version
 	Instructions string          `json:"instructions"`
 	Ordered      bool            `json:"ordered"`
+	// Younger than the form's version, like the time above: absent where there are none.
+	Categories []memory.Category `json:"categories,omitempty"`
 }
 
 // Fingerprint returns SHA-256 over a version tag and the RFC 8785 form of the command. Member order, white
@@ -43,7 +45,7 @@ func (a Add) Fingerprint() (Fingerprint, error) {
 	}
 	form := canonical{
 		Scope: a.Scope, Infer: a.Infer, Messages: a.Messages, Metadata: metadata,
-		Instructions: a.Instructions, Ordered: a.Ordered,
+		Instructions: a.Instructions, Ordered: a.Ordered, Categories: a.Categories,
 	}
 	form.EventDate, form.ExpiresAt = instant(a.EventDate), instant(a.ExpiresAt)
 	return fingerprint("add/1", form)

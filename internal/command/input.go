@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/memory"
 )
 
 // MaxInstructions is the greatest length of a command's instructions in characters.
@@ -27,6 +28,7 @@ type AddInput struct {
 	ExpiresAt    *string
 	Instructions *string
 	Ordered      *bool
+	Categories   []memory.Category
 }
 
 // NewAdd returns the command that input asks for: ids trimmed, defaults filled in (infer and ordered are true),
@@ -53,6 +55,9 @@ func NewAdd(input AddInput) (Add, error) {
 		return Add{}, err
 	}
 	if add.ExpiresAt, err = newTime("/expires_at", input.ExpiresAt); err != nil {
+		return Add{}, err
+	}
+	if add.Categories, err = memory.NewCategories("/categories", input.Categories); err != nil {
 		return Add{}, err
 	}
 	if input.Instructions != nil && !Blank(*input.Instructions) {

@@ -15,18 +15,19 @@ import (
 
 // body mirrors the contract's add body for tests of this package.
 type body struct {
-	Messages     json.RawMessage `json:"messages"`
-	Content      *string         `json:"content"`
-	UserID       *string         `json:"user_id"`
-	AgentID      *string         `json:"agent_id"`
-	RunID        *string         `json:"run_id"`
-	AppID        *string         `json:"app_id"`
-	Infer        *bool           `json:"infer"`
-	Metadata     json.RawMessage `json:"metadata"`
-	EventDate    *string         `json:"event_date"`
-	ExpiresAt    *string         `json:"expires_at"`
-	Instructions *string         `json:"instructions"`
-	Ordered      *bool           `json:"ordered"`
+	Messages     json.RawMessage   `json:"messages"`
+	Content      *string           `json:"content"`
+	UserID       *string           `json:"user_id"`
+	AgentID      *string           `json:"agent_id"`
+	RunID        *string           `json:"run_id"`
+	AppID        *string           `json:"app_id"`
+	Infer        *bool             `json:"infer"`
+	Metadata     json.RawMessage   `json:"metadata"`
+	EventDate    *string           `json:"event_date"`
+	ExpiresAt    *string           `json:"expires_at"`
+	Instructions *string           `json:"instructions"`
+	Ordered      *bool             `json:"ordered"`
+	Categories   []memory.Category `json:"categories"`
 }
 
 func read(raw string) (Add, error) {

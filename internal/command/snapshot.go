@@ -39,29 +39,38 @@ type SnapshotHeader struct {
 
 // SnapshotMemory is one record, ended ones included. Lane, content key and item key follow from it.
 type SnapshotMemory struct {
-	Type         string          `json:"type"`
-	ID           uuid.UUID       `json:"id"`
-	Event        uuid.UUID       `json:"event_id"`
-	UserID       *string         `json:"user_id,omitempty"`
-	AgentID      *string         `json:"agent_id,omitempty"`
-	RunID        *string         `json:"run_id,omitempty"`
-	AppID        *string         `json:"app_id,omitempty"`
-	Text         string          `json:"memory"`
-	FactType     *string         `json:"fact_type,omitempty"`
-	Role         *string         `json:"role,omitempty"`
-	Metadata     json.RawMessage `json:"metadata,omitempty"`
-	EventDate    *time.Time      `json:"event_date,omitempty"`
-	Version      int             `json:"version"`
-	AcceptedAt   time.Time       `json:"accepted_at"`
-	SaidAt       time.Time       `json:"said_at"`
-	ValidFrom    time.Time       `json:"valid_from"`
-	ValidTo      *time.Time      `json:"valid_to,omitempty"`
-	SupersededBy *uuid.UUID      `json:"superseded_by,omitempty"`
-	ExpiresAt    *time.Time      `json:"expires_at,omitempty"`
-	DeletedAt    *time.Time      `json:"deleted_at,omitempty"`
-	ItemID       *string         `json:"item_id,omitempty"`
-	CreatedAt    time.Time       `json:"created_at"`
-	UpdatedAt    time.Time       `json:"updated_at"`
+	Type         string            `json:"type"`
+	ID           uuid.UUID         `json:"id"`
+	Event        uuid.UUID         `json:"event_id"`
+	UserID       *string           `json:"user_id,omitempty"`
+	AgentID      *string           `json:"agent_id,omitempty"`
+	RunID        *string           `json:"run_id,omitempty"`
+	AppID        *string           `json:"app_id,omitempty"`
+	Text         string            `json:"memory"`
+	FactType     *string           `json:"fact_type,omitempty"`
+	Role         *string           `json:"role,omitempty"`
+	Metadata     json.RawMessage   `json:"metadata,omitempty"`
+	EventDate    *time.Time        `json:"event_date,omitempty"`
+	Version      int               `json:"version"`
+	AcceptedAt   time.Time         `json:"accepted_at"`
+	SaidAt       time.Time         `json:"said_at"`
+	ValidFrom    time.Time         `json:"valid_from"`
+	ValidTo      *time.Time        `json:"valid_to,omitempty"`
+	SupersededBy *uuid.UUID        `json:"superseded_by,omitempty"`
+	ExpiresAt    *time.Time        `json:"expires_at,omitempty"`
+	DeletedAt    *time.Time        `json:"deleted_at,omitempty"`
+	ItemID       *string           `json:"item_id,omitempty"`
+	Categories   []string          `json:"categories,omitempty"`
+	Feedback     *SnapshotFeedback `json:"feedback,omitempty"`
+	CreatedAt    time.Time         `json:"created_at"`
+	UpdatedAt    time.Time         `json:"updated_at"`
+}
+
+// SnapshotFeedback is what was said about a live record.
+type SnapshotFeedback struct {
+	Verdict string    `json:"feedback"`
+	Reason  *string   `json:"reason,omitempty"`
+	At      time.Time `json:"at"`
 }
 
 // Scope returns whose record it is.

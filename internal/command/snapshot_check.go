@@ -152,8 +152,24 @@ func (m *SnapshotMemory) sound() bool {
 	if m.Metadata != nil && m.Metadata[0] != '{' {
 		return false
 	}
-	return dated(&m.AcceptedAt, &m.SaidAt, &m.ValidFrom, &m.CreatedAt, &m.UpdatedAt) &&
+	return m.filed() && m.Feedback.sound() && dated(&m.AcceptedAt, &m.SaidAt, &m.ValidFrom, &m.CreatedAt, &m.UpdatedAt) &&
 		dated(m.EventDate, m.ValidTo, m.ExpiresAt, m.DeletedAt)
+}
+
+// filed tells whether the categories are names, each once.
+func (m *SnapshotMemory) filed() bool {
+	seen := make(map[string]bool, len(m.Categories))
+	for _, name := range m.Categories {
+		if !memory.LabelFits(name) || seen[name] {
+			return false
+		}
+		seen[name] = true
+	}
+	return len(seen) <= memory.MaxCategories
+}
+
+func (f *SnapshotFeedback) sound() bool {
+	return f == nil || Verdict(f.Verdict).Known() && dated(&f.At) && (f.Reason == nil || fits(*f.Reason, MaxReason))
 }
 
 func (c *SnapshotCheck) takeHistory(h *SnapshotHistory) bool {

@@ -158,7 +158,7 @@ func SafePointer(pointer []string) string {
 
 // isList tells whether a member of the contract is an array.
 func isList(name string) bool {
-	return name == "messages" || name == "memories" || name == "ids" || name == "items"
+	return name == "messages" || name == "memories" || name == "ids" || name == "items" || name == "categories"
 }
 
 func isIndex(name string) bool {
@@ -173,7 +173,7 @@ func contractName(name string) bool {
 	switch name {
 	case "messages", "content", "role", "name", "user_id", "agent_id", "run_id", "app_id", "infer", "metadata",
 		"event_date", "expires_at", "version", "memories", "ids", "id", "instructions", "ordered", "query", "limit", "top_k", "min_score", "mode", "latest_only",
-		"filters", "generation", "items", "text", "at", "author", "session", "all", "pattern", "regex", "after":
+		"filters", "generation", "categories", "description", "feedback", "reason", "items", "text", "at", "author", "session", "all", "url", "event_types", "kinds", "active", "since", "until", "failed_only", "cursor", "pattern", "regex", "after":
 		return true
 	}
 	return false

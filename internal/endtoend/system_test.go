@@ -54,6 +54,7 @@ func newSystem(t *testing.T, databaseURL string, env ...string) *system {
 		"HOLDFAST_EXTRACTOR=openai", "HOLDFAST_EMBEDDER=openai", "HOLDFAST_OPENAI_BASE_URL=" + s.stub.OpenAIURL(),
 		"HOLDFAST_OPENAI_MODEL=stub", "HOLDFAST_OPENAI_EMBEDDING_MODEL=stub", "HOLDFAST_LEASE_TTL=2s",
 		"HOLDFAST_WORKER_POLL=250ms", "HOLDFAST_RETRY_BASE=100ms",
+		"HOLDFAST_RATE_LIMIT=0", // one workspace does what many would
 	}, env...)
 	return s
 }

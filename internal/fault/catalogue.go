@@ -20,6 +20,9 @@ const (
 	EventNotFound          Code = "EVENT_NOT_FOUND"
 	RouteNotFound          Code = "ROUTE_NOT_FOUND"
 	MethodNotAllowed       Code = "METHOD_NOT_ALLOWED"
+	WebhookNotFound        Code = "WEBHOOK_NOT_FOUND"
+	WebhookURLRefused      Code = "WEBHOOK_URL_REFUSED"
+	TooManyWebhooks        Code = "TOO_MANY_WEBHOOKS"
 	InputExpired           Code = "INPUT_EXPIRED"
 	IdempotencyConflict    Code = "IDEMPOTENCY_CONFLICT"
 	IdempotencyInProgress  Code = "IDEMPOTENCY_IN_PROGRESS"
@@ -60,7 +63,7 @@ func Codes() []Code {
 	return []Code{
 		InvalidBody, InvalidRequest, ScopeRequired, IdempotencyKeyRequired, InvalidIdempotencyKey, InvalidCursor,
 		InvalidFilter, InvalidAPIKey, APIKeyExpired, InsufficientPermission, InsufficientCredits, MemoryNotFound,
-		EventNotFound, RouteNotFound, MethodNotAllowed, InputExpired, IdempotencyConflict, IdempotencyInProgress,
+		EventNotFound, RouteNotFound, MethodNotAllowed, WebhookNotFound, WebhookURLRefused, TooManyWebhooks, InputExpired, IdempotencyConflict, IdempotencyInProgress,
 		VersionConflict, NotRetryable, NotCancellable, WorkspaceNotEmpty, PayloadTooLarge, UnsupportedMediaType, RateLimited,
 		TooManyPending, UnavailableNow, AcceptanceUnknown, NotImplemented, InternalError,
 	}
@@ -98,6 +101,12 @@ func describe(code Code) (Description, bool) {
 		return Description{NotFound, "Not found", "There is no such route.", false}, true
 	case MethodNotAllowed:
 		return Description{Invalid, "Method not allowed", "The route does not take this method.", false}, true
+	case WebhookNotFound:
+		return Description{NotFound, "Webhook not found", "There is no such webhook in this workspace.", false}, true
+	case WebhookURLRefused:
+		return Description{Invalid, "Webhook URL refused", "This URL may not be called. Use https and a public name or address, or ask the operator to allow the network.", false}, true
+	case TooManyWebhooks:
+		return Description{Conflict, "Too many webhooks", "A workspace can have 20 webhooks. Delete one first.", false}, true
 	case InputExpired:
 		return Description{Conflict, "Input expired", "The input of this event has been removed. Send it as a new request.", false}, true
 	case IdempotencyConflict:

@@ -15,7 +15,7 @@ func (s *Server) AddMemories(ctx context.Context, request contract.AddMemoriesRe
 	add, err := command.NewAdd(command.AddInput{
 		Messages: body.Messages, Content: body.Content, UserID: body.UserId, AgentID: body.AgentId, RunID: body.RunId,
 		AppID: body.AppId, Infer: body.Infer, Metadata: body.Metadata, EventDate: body.EventDate, ExpiresAt: body.ExpiresAt,
-		Instructions: body.Instructions, Ordered: body.Ordered,
+		Instructions: body.Instructions, Ordered: body.Ordered, Categories: categoriesIn(body.Categories),
 	})
 	if err != nil {
 		return nil, err

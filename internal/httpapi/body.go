@@ -19,43 +19,49 @@ func takeBody(r *http.Request, op *operation) error {
 	if !op.takesBody {
 		return nil
 	}
-	if r.ContentLength > int64(op.maxBody) {
-		return tooLarge(op)
-	}
-	// One byte more than allowed tells a body that is too large from one that just fits.
-	raw, err := io.ReadAll(io.LimitReader(r.Body, int64(op.maxBody)+1))
+	raw, err := readBody(r, op.maxBody)
 	if err != nil {
-		return fault.At(fault.InvalidBody, "", command.CompleteJSON)
-	}
-	if len(raw) > op.maxBody {
-		return tooLarge(op)
-	}
-	setBody(r, raw)
-	if len(raw) == 0 {
-		if op.route.Operation.RequestBody.Value.Required {
-			return fault.At(fault.InvalidBody, "", "valid JSON")
-		}
-		return nil
-	}
-	if !isJSON(r.Header) {
-		return fault.New(fault.UnsupportedMediaType)
-	}
-	r.Header.Set("Content-Type", jsonType)
-	if raw, err = command.ReadJSON(raw); err != nil {
 		return err
 	}
 	setBody(r, raw)
+	if len(raw) == 0 && op.route.Operation.RequestBody.Value.Required {
+		return fault.At(fault.InvalidBody, "", "valid JSON")
+	}
 	return nil
+}
+
+// readBody reads a body of at most that many bytes and checks that it is one strict JSON value in the one media type
+// there is; nil and no error without one.
+func readBody(r *http.Request, most int) ([]byte, error) {
+	if r.ContentLength > int64(most) {
+		return nil, tooLarge(most)
+	}
+	// One byte more than allowed tells a body that is too large from one that just fits.
+	raw, err := io.ReadAll(io.LimitReader(r.Body, int64(most)+1))
+	if err != nil {
+		return nil, fault.At(fault.InvalidBody, "", command.CompleteJSON)
+	}
+	if len(raw) > most {
+		return nil, tooLarge(most)
+	}
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	if !isJSON(r.Header) {
+		return nil, fault.New(fault.UnsupportedMediaType)
+	}
+	r.Header.Set("Content-Type", jsonType)
+	return command.ReadJSON(raw)
 }
 
 func setBody(r *http.Request, raw []byte) {
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
 }
 
-// tooLarge tells how large a body of the operation may be.
-func tooLarge(op *operation) error {
+// tooLarge tells how large a body may be.
+func tooLarge(most int) error {
 	f := fault.New(fault.PayloadTooLarge)
-	f.Details = map[string]any{"limit": op.maxBody}
+	f.Details = map[string]any{"limit": most}
 	return f
 }
 

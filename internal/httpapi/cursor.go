@@ -40,6 +40,8 @@ type position struct {
 	Type       credit.EntryType `json:"y,omitempty"`
 	Generation int              `json:"g,omitempty"`
 	Name       string           `json:"n,omitempty"`
+	XID        uint64           `json:"x,omitempty"`
+	Claim      int              `json:"c,omitempty"`
 }
 
 func positionOf(place recall.Place) position {

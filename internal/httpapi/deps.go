@@ -118,7 +118,13 @@ type Deps struct {
 	Entities      Entities
 	Searcher      Searcher
 	Credits       Credits
+	Policies      Policies
+	Feedbacks     Feedbacks
 	Health        Health
+	Webhooks      Webhooks
+	WebhookReader WebhookReader
+	Replayer      Replayer
+	Streams       Streams
 	Log           zerolog.Logger
 }
 
@@ -130,7 +136,7 @@ func (d Deps) validate() error {
 		"eraser":      d.Eraser == nil, "mover": d.Mover == nil, "exports": d.Exports == nil,
 		"changer": d.Changer == nil, "batcher": d.Batcher == nil, "entities": d.Entities == nil,
 		"memories": d.Memories == nil, "searcher": d.Searcher == nil, "credits": d.Credits == nil,
-		"health": d.Health == nil,
+		"health": d.Health == nil, "webhooks": d.Webhooks == nil, "webhook reader": d.WebhookReader == nil, "replayer": d.Replayer == nil, "streams": d.Streams == nil, "policies": d.Policies == nil, "feedbacks": d.Feedbacks == nil,
 	} {
 		if missing {
 			return errors.New("httpapi: " + name + " is required")

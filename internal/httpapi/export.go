@@ -135,7 +135,7 @@ func (a exportAnswer) VisitReadExportResponse(w http.ResponseWriter) error {
 func takeLines(c echo.Context, op *operation) error {
 	r := c.Request()
 	if r.ContentLength > int64(op.maxBody) {
-		return tooLarge(op)
+		return tooLarge(op.maxBody)
 	}
 	if r.ContentLength == 0 {
 		return fault.At(fault.InvalidBody, "", "at least one line")

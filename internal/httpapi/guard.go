@@ -36,6 +36,9 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 		if op.streams {
 			bound = streamBound
 		}
+		if op.follows {
+			bound = s.config.Streams.bound()
+		}
 		ctx, cancel := context.WithTimeout(c.Request().Context(), bound)
 		defer cancel()
 		c.SetRequest(c.Request().WithContext(ctx))
@@ -72,7 +75,7 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 
 // authorise finds the caller by the key and checks that the key allows the operation.
 func (s *Server) authorise(c echo.Context, op *operation, this *call) error {
-	key, err := bearer(c.Request().Header)
+	key, err := s.keyOf(c.Request().Header)
 	if err != nil {
 		return err
 	}
@@ -84,20 +87,32 @@ func (s *Server) authorise(c echo.Context, op *operation, this *call) error {
 	this.caller = caller
 	log := zerolog.Ctx(ctx).With().Stringer("workspace_id", caller.Workspace.ID).Logger()
 	c.SetRequest(c.Request().WithContext(log.WithContext(ctx)))
+	if err := s.admit(c.Response().Header(), this); err != nil {
+		return err
+	}
+	this.secret = key
 	if op.permission == "" {
 		return nil
 	}
 	return caller.Require(op.permission)
 }
 
-// bearer reads the key from the one Authorization header.
-func bearer(header http.Header) (access.Key, error) {
+// keyOf reads the key from the one Authorization header, with the scheme Bearer or that of a guest, or, without such
+// a header, from the one X-API-Key.
+func (s *Server) keyOf(header http.Header) (access.Key, error) {
 	lines := header.Values("Authorization")
+	if plain := header.Values("X-Api-Key"); len(lines) == 0 && len(plain) == 1 {
+		return access.ParseKey(plain[0])
+	}
 	if len(lines) != 1 {
 		return access.Key{}, fault.New(fault.InvalidAPIKey)
 	}
 	scheme, text, _ := strings.Cut(lines[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") {
+	known := strings.EqualFold(scheme, "Bearer")
+	for _, g := range s.guests {
+		known = known || strings.EqualFold(scheme, g.Scheme)
+	}
+	if !known {
 		return access.Key{}, fault.New(fault.InvalidAPIKey)
 	}
 	return access.ParseKey(strings.TrimLeft(text, " "))

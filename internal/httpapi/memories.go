@@ -99,7 +99,8 @@ func memoryOf(r memory.Record) contract.Memory {
 		successor = present(memoryID(*r.SupersededBy))
 	}
 	return contract.Memory{
-		SupersededBy: successor, ItemId: present(r.ItemID), Id: memoryID(r.ID), Memory: r.Text, Type: present(string(r.Type)), Role: present(r.Role),
+		SupersededBy: successor, ItemId: present(r.ItemID), Id: memoryID(r.ID), Memory: r.Text, Type: present(string(r.Type)),
+		Categories: append([]string{}, r.Categories...), Role: present(r.Role),
 		UserId: present(r.Scope.UserID), AgentId: present(r.Scope.AgentID), RunId: present(r.Scope.RunID),
 		AppId: present(r.Scope.AppID), Metadata: metadata, EventDate: utc(r.EventDate), Version: r.Version,
 		ValidFrom: r.ValidFrom.UTC(), ValidTo: utc(r.ValidTo), ExpiresAt: utc(r.ExpiresAt),

@@ -33,28 +33,36 @@ func (s *Server) attach(m Mount) error {
 	if !strings.HasPrefix(m.Path, "/") || m.Handler == nil {
 		return fmt.Errorf("httpapi: mount %q has no path or no handler", m.Path)
 	}
-	op := &operation{id: m.Path, public: m.Public, permission: m.Permission}
-	serve := func(c echo.Context) error {
-		this := callOf(c.Request().Context())
-		this.route = m.Path
-		ctx, cancel := context.WithTimeout(c.Request().Context(), requestBound+maxWait)
-		defer cancel()
-		c.SetRequest(c.Request().WithContext(ctx))
-		if !op.public {
-			if err := s.authorise(c, op, this); err != nil {
-				return err
-			}
-		}
-		r := c.Request()
-		r.Body = http.MaxBytesReader(c.Response(), r.Body, m.MaxBody)
-		m.Handler.ServeHTTP(c.Response(), r)
-		return nil
-	}
+	at := mounted{s, m, &operation{id: m.Path, public: m.Public, permission: m.Permission}}
 	if below, ok := strings.CutSuffix(m.Path, "/"); ok {
-		s.echo.Any(below, serve)
-		s.echo.Any(below+"/*", serve)
+		s.echo.Any(below, at.serve)
+		s.echo.Any(below+"/*", at.serve)
 		return nil
 	}
-	s.echo.Any(m.Path, serve)
+	s.echo.Any(m.Path, at.serve)
+	return nil
+}
+
+// mounted is a mount at its path.
+type mounted struct {
+	server *Server
+	mount  Mount
+	op     *operation
+}
+
+func (m mounted) serve(c echo.Context) error {
+	this := callOf(c.Request().Context())
+	this.route, this.server = m.mount.Path, m.server
+	ctx, cancel := context.WithTimeout(c.Request().Context(), requestBound+maxWait)
+	defer cancel()
+	c.SetRequest(c.Request().WithContext(ctx))
+	if !m.op.public {
+		if err := m.server.authorise(c, m.op, this); err != nil {
+			return err
+		}
+	}
+	r := c.Request()
+	r.Body = http.MaxBytesReader(c.Response(), r.Body, m.mount.MaxBody)
+	m.mount.Handler.ServeHTTP(c.Response(), r)
 	return nil
 }

@@ -28,6 +28,7 @@ type operation struct {
 	waits      bool // may be asked to wait
 	maxBody    int  // of its body, in bytes
 	streams    bool // reads its body or writes its answer piece by piece
+	follows    bool // goes on until one of both has enough
 	named      bool // its path ends in a type and an id of the caller's
 	prefix     string
 	notFound   fault.Code // the answer to an id that isn't one
@@ -80,9 +81,13 @@ func newOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem,
 		entry.maxBody = int(limit)
 	}
 	entry.streams, _ = op.Extensions["x-streams"].(bool)
+	entry.follows, _ = op.Extensions["x-follows"].(bool)
 	ownKey, _ := op.Extensions["x-own-key"].(bool) // read by other rules than those of the native contract
 	if strings.HasPrefix(path, "/v1/memories") {
 		entry.prefix, entry.notFound = memoryPrefix, fault.MemoryNotFound
+	}
+	if strings.HasPrefix(path, "/v1/webhooks") {
+		entry.prefix, entry.notFound = webhookPrefix, fault.WebhookNotFound
 	}
 	if !entry.public {
 		text, _ := op.Extensions["x-permission"].(string)

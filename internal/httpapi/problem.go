@@ -69,13 +69,20 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusUnauthorized:
 		header.Set("WWW-Authenticate", `Bearer realm="holdfast"`)
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		if f.Code == fault.TooManyPending {
+			s.shed("pending")
+		}
 		header.Set("Retry-After", seconds(max(f.RetryAfter, retrySoon)))
 	case http.StatusConflict:
 		if described.Retryable {
 			header.Set("Retry-After", seconds(max(f.RetryAfter, retrySoon)))
 		}
 	}
-	if err := send(w, body.Status, problemType, body); err != nil {
+	media, shape := problemType, any(body)
+	if this.refuse != nil {
+		media, shape = jsonType, this.refuse(body)
+	}
+	if err := send(w, body.Status, media, shape); err != nil {
 		zerolog.Ctx(r.Context()).Debug().Str("code", string(f.Code)).Msg("the client left before its answer")
 	}
 }
@@ -136,11 +143,14 @@ func logFailure(log *zerolog.Logger, f *fault.Error, err error) {
 	line.Msg("request failed")
 }
 
+// StatusOf returns the HTTP status of a code, for documents.
+func StatusOf(code fault.Code) int { return statusOf(code) }
+
 // statusOf returns the HTTP status of a code (API.md, "Errors").
 func statusOf(code fault.Code) int {
 	switch code {
 	case fault.InvalidBody, fault.InvalidRequest, fault.ScopeRequired, fault.IdempotencyKeyRequired,
-		fault.InvalidIdempotencyKey, fault.InvalidCursor, fault.InvalidFilter:
+		fault.InvalidIdempotencyKey, fault.InvalidCursor, fault.InvalidFilter, fault.WebhookURLRefused:
 		return http.StatusBadRequest
 	case fault.InvalidAPIKey, fault.APIKeyExpired:
 		return http.StatusUnauthorized
@@ -148,12 +158,12 @@ func statusOf(code fault.Code) int {
 		return http.StatusPaymentRequired
 	case fault.InsufficientPermission:
 		return http.StatusForbidden
-	case fault.MemoryNotFound, fault.EventNotFound, fault.RouteNotFound:
+	case fault.MemoryNotFound, fault.EventNotFound, fault.RouteNotFound, fault.WebhookNotFound:
 		return http.StatusNotFound
 	case fault.MethodNotAllowed:
 		return http.StatusMethodNotAllowed
 	case fault.IdempotencyConflict, fault.IdempotencyInProgress, fault.VersionConflict, fault.NotRetryable,
-		fault.NotCancellable, fault.WorkspaceNotEmpty:
+		fault.NotCancellable, fault.WorkspaceNotEmpty, fault.TooManyWebhooks:
 		return http.StatusConflict
 	case fault.InputExpired:
 		return http.StatusGone

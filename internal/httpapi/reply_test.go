@@ -107,7 +107,7 @@ func (w *world) operation(request *http.Request) *operation {
 		names := strings.Split(op.route.Path, "/")
 		same := len(parts) == len(names) && op.route.Method == request.Method && parts[len(parts)-1] != ""
 		for i := range min(len(parts), len(names)) {
-			same = same && (names[i] == parts[i] || names[i] == "{id}" && parts[i] != "search" && parts[i] != "batch" || names[i] == "{type}")
+			same = same && (names[i] == parts[i] || names[i] == "{id}" && parts[i] != "search" && parts[i] != "batch" && parts[i] != "stream" || names[i] == "{type}")
 		}
 		if same {
 			return op

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/access"
 	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/httpapi/contract"
 )
 
 const (
@@ -35,9 +36,13 @@ type call struct {
 	route     string
 	caller    access.Caller
 	key       *command.Key
-	code      fault.Code  // of the refusal, empty without one
-	leave     func()      // gives the request's place among the working ones back; may be called again
-	left      func() bool // tells whether the client has gone
+	code      fault.Code                 // of the refusal, empty without one
+	leave     func()                     // gives the request's place among the working ones back; may be called again
+	left      func() bool                // tells whether the client has gone
+	refuse    func(contract.Problem) any // the form of a guest's refusals, nil for the native one
+	server    *Server                    // of a mount's request
+	head      bool                       // only the answer's head is wanted
+	secret    access.Key                 // what the caller is known by; zero for a public route
 }
 
 type callKey struct{}
@@ -59,7 +64,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	r.URL = tidy(r.URL)
 	answer := &recorder{ResponseWriter: w}
 	if r.Method == http.MethodHead { // it is the GET, whose body is kept back
-		r.Method, answer.silent = http.MethodGet, true
+		r.Method, answer.silent, c.head = http.MethodGet, true, true
 	}
 	answer.Header().Set(requestIDHeader, c.requestID)
 	answer.Header().Set("Cache-Control", "no-store")
@@ -81,8 +86,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		line.Msg("request")
 	}()
+	guest := s.guestOf(r)
+	if guest != nil {
+		c.refuse = guest.Refuse
+	}
 	if !s.enter(c) {
+		s.shed("in_flight")
 		s.problem(answer, r, fault.New(fault.UnavailableNow))
+		return
+	}
+	if guest != nil {
+		guest.serve(answer, r)
 		return
 	}
 	s.echo.ServeHTTP(answer, r)

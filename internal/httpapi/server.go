@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"github.com/holdfast-memory/holdfast/internal/httpapi/contract"
@@ -43,10 +44,19 @@ type Config struct {
 	// MaxWaiting bounds the long-polls at once; further ones are answered without waiting. Default 10,000: each
 	// holds a goroutine, a subscription and a connection.
 	MaxWaiting int
+	// RateLimit is how many requests a minute a workspace without a limit of its own may make here; 0 is no limit.
+	RateLimit int
+	// Shed, if set, is told of each request that was refused to keep the load down: "workspace_rate", "key_rate",
+	// "pending" or "in_flight".
+	Shed func(why string)
+	// Streams holds the bounds of streams of events.
+	Streams StreamConfig
 	// Dialects are served beside the native routes.
 	Dialects []Dialect
 	// Mounts are handlers of other protocols.
 	Mounts []Mount
+	// Guests are served beside the native routes, in shapes of their own.
+	Guests []Guest
 	// Observe, if set, is told of each answered request: its route pattern ("unmatched" without one), method,
 	// status and duration.
 	Observe func(route, method string, status int, took time.Duration)
@@ -62,7 +72,12 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxInFlight < 1 || c.MaxWaiting < 1 {
 		return c, errors.New("httpapi: MaxInFlight and MaxWaiting must be at least 1")
 	}
-	return c, nil
+	if c.RateLimit < 0 {
+		return c, errors.New("httpapi: RateLimit must not be negative")
+	}
+	var err error
+	c.Streams, err = c.Streams.withDefaults()
+	return c, err
 }
 
 // Server serves the API.
@@ -72,10 +87,13 @@ type Server struct {
 	operations operations
 	document   []byte
 	echo       *echo.Echo
+	guests     []guest
 	inFlight   chan struct{}
 	waiting    chan struct{}
 	large      chan struct{}
+	paces      *paces
 	health     healthCache
+	following  following
 
 	// draining is closed when the server begins to stop: waits end with it, other requests go on.
 	draining chan struct{}
@@ -108,8 +126,9 @@ func New(deps Deps, config Config) (*Server, error) {
 	s := &Server{
 		deps: deps, config: config, operations: table, echo: echo.New(),
 		inFlight: make(chan struct{}, config.MaxInFlight), waiting: make(chan struct{}, config.MaxWaiting),
-		large: make(chan struct{}, maxLargeBodies), draining: make(chan struct{}), failed: make(chan error, 1),
+		large: make(chan struct{}, maxLargeBodies), paces: newPaces(config.RateLimit), draining: make(chan struct{}), failed: make(chan error, 1),
 	}
+	s.following.each = map[uuid.UUID]int{}
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.HTTPErrorHandler = s.refuse
@@ -122,6 +141,11 @@ func New(deps Deps, config Config) (*Server, error) {
 	}
 	for _, m := range config.Mounts {
 		if err := s.attach(m); err != nil {
+			return nil, err
+		}
+	}
+	for _, g := range config.Guests {
+		if err := s.invite(g); err != nil {
 			return nil, err
 		}
 	}

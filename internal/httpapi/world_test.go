@@ -55,6 +55,7 @@ type world struct {
 	retried  []int
 	signals  map[uuid.UUID]chan struct{}
 	waiting  chan struct{} // one value for each subscription
+	feed     *worldFeed
 }
 
 type keyed struct {
@@ -91,7 +92,12 @@ func setup(t *testing.T, change ...func(*Config)) *world {
 		keyed: map[[sha256.Size]byte]keyed{}, events: map[uuid.UUID]recall.Event{}, items: map[string]uuid.UUID{}, owners: map[uuid.UUID]uuid.UUID{},
 		signals: map[uuid.UUID]chan struct{}{}, waiting: make(chan struct{}, 100), seen: make(chan observed, 1000),
 	}
+	w.feed = &worldFeed{world: w}
 	events, err := recall.NewEvents(worldEvents{w}, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	streams, err := recall.NewStreams(w.feed, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,8 +108,8 @@ func setup(t *testing.T, change ...func(*Config)) *world {
 		f(&config)
 	}
 	w.server, err = New(Deps{
-		Authenticator: w, Accepter: w, Writer: w, Changer: worldChanges{w}, Batcher: worldBatches{w}, Eraser: worldErases{w}, Mover: worldMoves{w}, Exports: worldMoves{w}, Entities: worldEntities{w}, Retrier: w, Canceller: w, Events: events, ItemEvents: w, Memories: worldMemories{w},
-		Searcher: w, Credits: w, Health: w, Log: zerolog.New(w.logs),
+		Authenticator: w, Accepter: w, Writer: w, Changer: worldChanges{w}, Batcher: worldBatches{w}, Eraser: worldErases{w}, Mover: worldMoves{w}, Exports: worldMoves{w}, Entities: worldEntities{w}, Retrier: w, Canceller: w, Events: events, ItemEvents: w, Streams: streams, Memories: worldMemories{w},
+		Searcher: w, Credits: w, Health: w, Webhooks: struct{ Webhooks }{}, WebhookReader: struct{ WebhookReader }{}, Replayer: struct{ Replayer }{}, Policies: worldSettings{w}, Feedbacks: worldSettings{w}, Log: zerolog.New(w.logs),
 	}, config)
 	if err != nil {
 		t.Fatal(err)

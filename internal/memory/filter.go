@@ -49,6 +49,7 @@ type FilterField string
 
 // The fields, by their names in JSON.
 const (
+	FilterID        FilterField = "id" // with or without its prefix
 	FilterUser      FilterField = "user_id"
 	FilterAgent     FilterField = "agent_id"
 	FilterRun       FilterField = "run_id"
@@ -62,7 +63,9 @@ const (
 	FilterUpdatedAt FilterField = "updated_at"
 	FilterEventDate FilterField = "event_date"
 	FilterExpiresAt FilterField = "expires_at"
-	FilterMetadata  FilterField = "metadata" // with a path
+	// FilterCategories equals each name that the record is filed under, and null where there is none.
+	FilterCategories FilterField = "categories"
+	FilterMetadata   FilterField = "metadata" // with a path
 )
 
 // FilterKind is the type of a value to compare with.
@@ -99,7 +102,8 @@ type Filter struct {
 // fieldKind is what a field can be compared with.
 func fieldKind(field FilterField) (FilterKind, bool) {
 	switch field {
-	case FilterUser, FilterAgent, FilterRun, FilterApp, FilterType, FilterRole, FilterItem, FilterText:
+	case FilterID, FilterUser, FilterAgent, FilterRun, FilterApp, FilterType, FilterRole, FilterItem, FilterText,
+		FilterCategories:
 		return FilterString, true
 	case FilterVersion:
 		return FilterNumber, true

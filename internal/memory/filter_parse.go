@@ -167,8 +167,8 @@ func fieldOf(at, name string) (FilterField, []string, error) {
 	return FilterMetadata, steps, nil
 }
 
-const fieldNames = "user_id, agent_id, run_id, app_id, type, role, item_id, memory, version, created_at, updated_at, " +
-	"event_date, expires_at, metadata.<path>"
+const fieldNames = "id, user_id, agent_id, run_id, app_id, type, role, item_id, memory, version, created_at, updated_at, " +
+	"event_date, expires_at, categories, metadata.<path>"
 
 func knownOperator(op FilterOp) bool {
 	switch op {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
 )
 
 // readValue reads a value that the comparison can take, or names the broken rule.
@@ -23,7 +24,7 @@ func readValue(v any, c Filter) (value FilterValue, rule string) {
 	switch c.Op {
 	case FilterContains, FilterContainsFolded:
 		switch {
-		case typed && kind != FilterString:
+		case typed && kind != FilterString, c.Field == FilterID, c.Field == FilterCategories && c.Op == FilterContainsFolded:
 			return value, "an operator of this field"
 		case value.Kind == FilterString && value.Text != "":
 		case typed || c.Op == FilterContainsFolded || value.Kind == FilterString || value.Kind == FilterNull:
@@ -49,6 +50,22 @@ func readValue(v any, c Filter) (value FilterValue, rule string) {
 	if typed && value.Kind != kind {
 		return value, "a " + string(kind)
 	}
+	if c.Field == FilterID {
+		return identity(value)
+	}
+	return value, ""
+}
+
+// identity reads the id of a record, with the prefix that it is shown with or without.
+func identity(value FilterValue) (FilterValue, string) {
+	const prefix, length = "mem_", 36
+	bare := strings.TrimPrefix(value.Text, prefix)
+	id, err := uuid.Parse(bare)
+	if err != nil || len(bare) != length {
+		return value, "the id of a memory"
+	}
+	value.Text = id.String()
+	value.JSON = strconv.Quote(value.Text)
 	return value, ""
 }
 

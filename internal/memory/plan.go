@@ -17,6 +17,8 @@ type Planned struct {
 	EventDate *time.Time      `json:"event_date,omitempty"`
 	ExpiresAt *time.Time      `json:"expires_at,omitempty"`
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
+	// Categories are the names of what the record is filed under.
+	Categories []string `json:"categories,omitempty"`
 	// Supersedes is the record that this one takes the place of, as it was when the plan was made. A target that has
 	// changed or gone since makes this a plain addition.
 	Supersedes *Target `json:"supersedes,omitempty"`

@@ -68,7 +68,9 @@ type Record struct {
 	// SupersededBy is the record that took this one's place, at ValidTo.
 	SupersededBy *uuid.UUID
 	ItemID       string
-	Score        float64
+	// Categories are the names of what the record is filed under, each once.
+	Categories []string
+	Score      float64
 	// Explain is how the score came about, if it was asked for.
 	Explain *Explain
 }

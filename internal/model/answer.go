@@ -128,6 +128,7 @@ func readFact(element json.RawMessage) (Fact, bool) {
 			fact.EventDate = parseDate(date)
 		}
 		fact.Supersedes = readReference(members["supersedes"])
+		fact.Categories = readNames(members["categories"])
 		return fact, true
 	}
 	return Fact{}, false

@@ -32,6 +32,8 @@ type Request struct {
 	Instructions string
 	Said         time.Time
 	EventDate    *time.Time
+	// Categories are what facts may be filed under; none if it is empty.
+	Categories []memory.Category
 	// Known is what the scope knows already. A fact may name one of them, by its number, as superseded.
 	Known []Known
 }
@@ -48,6 +50,8 @@ type Fact struct {
 	Text      string
 	Type      memory.FactType
 	EventDate *time.Time
+	// Categories are names of the request's categories, each once, in their order there.
+	Categories []string
 	// Supersedes is the number of the known statement that this one makes outdated, 0 for none.
 	Supersedes int
 }

@@ -29,19 +29,21 @@ const (
 	ReasonTooLarge   = "too large"
 )
 
-// Parse reads the answer of a language model to a request with these known statements. It returns the facts, none if the model says so, or an *Error of
+// Parse reads the answer of a language model to the request. It returns the facts, none if the model says so, or an *Error of
 // class output_invalid without usage. An answer is used as a whole or not at all.
 //
 // Strict JSON comes first; then a leading think block and code fences are removed; then the first complete
 // value that fits is taken out of the prose. See readAnswer for the shapes that fit. Ids, scopes and all other
 // members are ignored. NUL is removed, invalid UTF-8 and lone surrogates become U+FFFD, blank facts are dropped.
-// A fact supersedes only what stands in known and what no fact before it supersedes; any other reference is nothing.
-func Parse(answer string, known []Known) ([]Fact, error) {
+// A fact supersedes only what the request knows and what no fact before it supersedes; any other reference is nothing.
+// Of a fact's categories those of the request are kept, in its spelling; any other name is dropped.
+func Parse(answer string, request Request) ([]Fact, error) {
 	found, err := parse(answer)
 	if err != nil {
 		return nil, err
 	}
-	return refer(found, known), nil
+	file(found, request.Categories)
+	return refer(found, request.Known), nil
 }
 
 func parse(answer string) ([]Fact, error) {

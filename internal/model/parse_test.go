@@ -54,7 +54,7 @@ func TestParseAccepts(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Parse(c.answer, nil)
+			got, err := Parse(c.answer, Request{})
 			if err != nil {
 				t.Fatalf("refused: %v", err)
 			}
@@ -119,7 +119,7 @@ func TestParseRefusesTheWholeAnswer(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Parse(c.answer, nil)
+			got, err := Parse(c.answer, Request{})
 			var failure *Error
 			if !errors.As(err, &failure) {
 				t.Fatalf("got %q and error %v, want output_invalid", textsOf(got), err)
@@ -157,7 +157,7 @@ func TestParseReadsLabels(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Parse(`{"facts":[{"text":"a",`+c.members+`}]}`, nil)
+			got, err := Parse(`{"facts":[{"text":"a",`+c.members+`}]}`, Request{})
 			if err != nil || len(got) != 1 {
 				t.Fatalf("got %d facts and error %v", len(got), err)
 			}
@@ -200,7 +200,7 @@ func TestParseReadsReferences(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Parse(`{"facts":[{"text":"x","supersedes":`+c.reference+`}]}`, known)
+			got, err := Parse(`{"facts":[{"text":"x","supersedes":`+c.reference+`}]}`, Request{Known: known})
 			if err != nil || len(got) != 1 {
 				t.Fatalf("got %d facts and error %v", len(got), err)
 			}
@@ -212,7 +212,7 @@ func TestParseReadsReferences(t *testing.T) {
 
 	t.Run("OnlyTheFirstFactKeepsATarget", func(t *testing.T) {
 		t.Parallel()
-		got, err := Parse(`[{"text":"x","supersedes":2},{"text":"y","supersedes":2},{"text":"z","supersedes":1}]`, known)
+		got, err := Parse(`[{"text":"x","supersedes":2},{"text":"y","supersedes":2},{"text":"z","supersedes":1}]`, Request{Known: known})
 		if err != nil || got[0].Supersedes != 2 || got[1].Supersedes != 0 || got[2].Supersedes != 1 {
 			t.Errorf("got %+v, %v", got, err)
 		}
@@ -220,7 +220,7 @@ func TestParseReadsReferences(t *testing.T) {
 
 	t.Run("NothingKnownNothingSuperseded", func(t *testing.T) {
 		t.Parallel()
-		got, err := Parse(`[{"text":"x","supersedes":1}]`, nil)
+		got, err := Parse(`[{"text":"x","supersedes":1}]`, Request{})
 		if err != nil || got[0].Supersedes != 0 {
 			t.Errorf("got %+v, %v", got, err)
 		}
@@ -236,7 +236,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, answer string) {
-		found, err := Parse(answer, []Known{{Number: 1}})
+		found, err := Parse(answer, Request{Known: []Known{{Number: 1}}})
 		if err != nil {
 			var failure *Error
 			if !errors.As(err, &failure) || failure.Class != task.OutputInvalid || len(found) > 0 {
@@ -259,7 +259,7 @@ func FuzzParse(f *testing.F) {
 			if d := fact.EventDate; d != nil && (d.Year() < 1 || d.Year() > 9999) {
 				t.Fatalf("date %s", d)
 			}
-			again, err := Parse(`{"facts":[`+quote(fact.Text)+`]}`, nil)
+			again, err := Parse(`{"facts":[`+quote(fact.Text)+`]}`, Request{})
 			if err != nil || len(again) != 1 || again[0].Text != fact.Text {
 				t.Fatalf("%q does not survive a second reading: %q, %v", fact.Text, textsOf(again), err)
 			}

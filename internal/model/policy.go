@@ -3,15 +3,20 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/holdfast-memory/holdfast/internal/memory"
 )
 
-// Policy is how a command is to be read, as it was when the command was accepted. It is kept with the task. Only
-// Prompt binds the worker that runs it; extractor and model are there for whoever asks later why a memory reads as
+// Policy is how a command is to be read, as it was when the command was accepted. It is kept with the task. Prompt,
+// instructions and categories bind the worker that runs it; extractor and model are there for whoever asks later why a memory reads as
 // it does, and a task of a provider that is gone is read by the one that there is.
 type Policy struct {
 	Prompt    string `json:"prompt,omitempty"`
 	Extractor string `json:"extractor,omitempty"`
 	Model     string `json:"model,omitempty"`
+	// Instructions and Categories are the workspace's own.
+	Instructions string            `json:"instructions,omitempty"`
+	Categories   []memory.Category `json:"categories,omitempty"`
 }
 
 // Encode returns the policy as it is kept.

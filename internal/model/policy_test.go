@@ -1,6 +1,9 @@
 package model
 
-import "testing"
+import (
+	"reflect"
+	"testing"
+)
 
 func TestPolicy(t *testing.T) {
 	t.Parallel()
@@ -12,7 +15,7 @@ func TestPolicy(t *testing.T) {
 		if err != nil || string(encoded) != `{"prompt":"holdfast-9","extractor":"openai","model":"gpt-4.1-mini"}` {
 			t.Fatalf("encoded %s, %v", encoded, err)
 		}
-		if got := ReadPolicy(encoded); got != p {
+		if got := ReadPolicy(encoded); !reflect.DeepEqual(got, p) {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -20,7 +23,7 @@ func TestPolicy(t *testing.T) {
 	t.Run("WhatCannotBeReadIsEmpty", func(t *testing.T) {
 		t.Parallel()
 		for _, text := range []string{"", "{}", "null", "nonsense", `{"prompt":3}`, `{"prompt":"a","model":[]}`} {
-			if got := ReadPolicy([]byte(text)); got != (Policy{}) {
+			if got := ReadPolicy([]byte(text)); !reflect.DeepEqual(got, Policy{}) {
 				t.Errorf("%q became %+v", text, got)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/holdfast-memory/holdfast/internal/memory"
 )
 
 // maxKnownRunes cuts a known statement in the prompt. What it is about stands at its beginning, and forty long texts
@@ -37,10 +39,32 @@ type statement struct {
 // for a message of another role.
 func NewPrompt(request Request) Prompt {
 	spoken := wordingOf(wordings(), request.Prompt)
-	return Prompt{
-		Version: spoken.version, System: spoken.system + wishes(request.Instructions), User: conversation(request),
-		Schema: json.RawMessage(spoken.schema),
+	prompt := Prompt{
+		Version: spoken.version, System: spoken.system, User: conversation(request), Schema: json.RawMessage(spoken.schema),
 	}
+	if len(request.Categories) > 0 {
+		prompt.System += spoken.categories + "\n" + listed(request.Categories)
+		prompt.Schema = json.RawMessage(strings.Replace(spoken.filed, namesMarker, quote(namesOf(request.Categories)), 1))
+	}
+	prompt.System += wishes(request.Instructions)
+	return prompt
+}
+
+// listed shows the categories, one JSON object a line.
+func listed(categories []memory.Category) string {
+	lines := CategoriesOpen + "\n"
+	for _, c := range categories {
+		lines += quote(c) + "\n"
+	}
+	return lines + CategoriesClose
+}
+
+func namesOf(categories []memory.Category) []string {
+	names := make([]string, len(categories))
+	for i, c := range categories {
+		names[i] = c.Name
+	}
+	return names
 }
 
 func conversation(request Request) string {
@@ -88,7 +112,7 @@ func wishes(instructions string) string {
 		WishesOpen + "\n" + quote(instructions) + "\n" + WishesClose
 }
 
-// quote returns v as JSON with <, > and & escaped. It takes strings, lines and statements only, which always encode.
+// quote returns v as JSON with <, > and & escaped. It takes strings and what is made of them only, which always encode.
 func quote(v any) string {
 	encoded, err := json.Marshal(v)
 	if err != nil {

@@ -1,15 +1,20 @@
 package model
 
-// PromptVersion names the newest wording of the prompt. It changes with every change of the text or the schema.
-const PromptVersion = "holdfast-2"
+import "strings"
 
-// wording is one version of the prompt: the rules in front of a conversation, and the form of the answer.
-type wording struct{ version, system, schema string }
+// PromptVersion names the newest wording of the prompt. It changes with every change of the text or the schema.
+const PromptVersion = "holdfast-3"
+
+// wording is one version of the prompt: the rules in front of a conversation, and the form of the answer. Categories is the section in front of them, schema the form without them and filed the form with them: its
+// marker stands for the list of their names.
+type wording struct{ version, system, categories, schema, filed string }
 
 // wordings are the versions that this build speaks, the newest last. A command is read with the version it was
 // accepted with, so one that is in use stays here for as long as its commands may wait: the retention of failed
 // input.
-func wordings() []wording { return []wording{{PromptVersion, systemPrompt, answerSchema}} }
+func wordings() []wording {
+	return []wording{{PromptVersion, systemPrompt, categoriesPrompt, answerSchema, filedSchema()}}
+}
 
 // wordingOf returns the version of that name, the newest for any other name.
 func wordingOf(spoken []wording, version string) wording {
@@ -33,6 +38,8 @@ const (
 	KnownClose        = "</known>"
 	WishesOpen        = "<wishes>"
 	WishesClose       = "</wishes>"
+	CategoriesOpen    = "<categories>"
+	CategoriesClose   = "</categories>"
 )
 
 // answerSchema is the JSON schema of an answer. It keeps to the subset that strict structured output accepts:
@@ -62,6 +69,29 @@ const answerSchema = `{
   "required": ["facts"],
   "additionalProperties": false
 }`
+
+// namesMarker stands for the list of names in a schema.
+const namesMarker = `"$names"`
+
+// filedSchema is answerSchema with one more member of a fact.
+func filedSchema() string {
+	return strings.NewReplacer(
+		`"required": ["text", "type", "event_date", "supersedes"]`, `"required": ["text", "type", "event_date", "supersedes", "categories"]`,
+		`"supersedes": {`, `"categories": {
+            "type": "array",
+            "description": "The names of the categories that it belongs to, an empty list if it belongs to none.",
+            "items": {"type": "string", "enum": `+namesMarker+`}
+          },
+          "supersedes": {`,
+	).Replace(answerSchema)
+}
+
+// categoriesPrompt stands in front of the list of categories.
+const categoriesPrompt = `
+
+The application files facts under categories, which stand between ` + CategoriesOpen + ` and ` + CategoriesClose + `, one JSON object a line.
+Give each fact one more member, categories: the list of the names of those that it belongs to, spelled as they stand
+there, and an empty list if it belongs to none. Categories decide nothing about which facts to keep.`
 
 const systemPrompt = `You extract long-term memories from a conversation. You answer with one JSON object and nothing else:
 {"facts": [{"text": "...", "type": "...", "event_date": "...", "supersedes": null}]}

@@ -76,6 +76,13 @@ func (r repairs) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
+// WatchShed adds how many callers got no connection to the database in time, as read answers at each scrape.
+func (m *Metrics) WatchShed(read func() uint64) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Namespace: namespace, Name: "pool_shed_total", Help: "Calls that got no database connection in time.",
+	}, func() float64 { return float64(read()) }))
+}
+
 // Pool is the state of a connection pool.
 type Pool struct {
 	Open, Idle, InUse, Max int32

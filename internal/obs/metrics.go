@@ -19,6 +19,7 @@ type Metrics struct {
 	requests    *prometheus.CounterVec
 	requestTime *prometheus.HistogramVec
 	accepts     *prometheus.CounterVec
+	shed        *prometheus.CounterVec
 
 	claims    *prometheus.CounterVec
 	endings   *prometheus.CounterVec
@@ -38,6 +39,7 @@ func NewMetrics(version string) *Metrics {
 		// Long-polls last up to a minute; everything else is milliseconds.
 		requestTime: histograms("http_request_seconds", "Time to answer a request.",
 			[]float64{.002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 30, 60}, "route"),
+		shed:    counters("shed_total", "Requests refused to keep the load down, by what was exhausted.", "by"),
 		accepts: counters("accepts_total", "Commands decided: accepted, replayed or refused, by code.", "kind", "result", "code"),
 		claims:  counters("claims_total", "Leases taken, by where the task was found.", "source"),
 		endings: counters("task_endings_total", "Claims ended, by how and by the class of the failure.", "ending", "class"),
@@ -57,7 +59,7 @@ func NewMetrics(version string) *Metrics {
 	}, []string{"version"})
 	info.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(
-		m.requests, m.requestTime, m.accepts, m.claims, m.endings, m.runTime, m.calls, m.callTime, m.callUnits, m.troubles,
+		m.requests, m.requestTime, m.accepts, m.shed, m.claims, m.endings, m.runTime, m.calls, m.callTime, m.callUnits, m.troubles,
 		m.busy, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -90,6 +92,9 @@ func (m *Metrics) Request(route, method string, status int, took time.Duration) 
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
 	m.requestTime.WithLabelValues(route).Observe(took.Seconds())
 }
+
+// Shed counts one request that was refused to keep the load down: by workspace_rate, key_rate, pending or in_flight.
+func (m *Metrics) Shed(by string) { m.shed.WithLabelValues(by).Inc() }
 
 // Accept counts one decided command: result is accepted, replayed or refused, code the public code of a refusal.
 func (m *Metrics) Accept(kind, result, code string) {

@@ -198,6 +198,9 @@ func (tx *Tx) insertAccepted(ctx context.Context, item write.Acceptance, answer 
 	now := tx.db.now()
 	hint := task.Hint{TaskID: item.TaskID, WorkspaceID: item.WorkspaceID, Priority: item.Priority}
 	b := &batch{}
+	if err := tx.addRoom(b, item.WorkspaceID, 1); err != nil {
+		return err
+	}
 	b.exec("take lane", takeLaneSQL, pgx.NamedArgs{"workspace": item.WorkspaceID, "lane": lane[:], "now": now}, nil)
 	b.query("insert task", insertTaskSQL, pgx.NamedArgs{
 		"task": item.TaskID, "workspace": item.WorkspaceID, "kind": string(item.Kind), "lane": lane[:],

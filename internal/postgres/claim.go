@@ -37,7 +37,7 @@ WITH clock AS (
          worker_incarnation = @worker, claimed_at = clock.at, claims = t.claims + 1, starts = t.starts + 1,
          crashes = t.crashes + 1, started_at = coalesce(t.started_at, clock.at), updated_at = clock.at
     FROM old, clock
-   WHERE t.id = old.id AND t.ready AND t.kind = ANY(@kinds) AND t.payload_format <= @payload_format
+   WHERE t.id = old.id AND (t.ready OR t.kind = 'webhook_delivery') AND t.kind = ANY(@kinds) AND t.payload_format <= @payload_format
      AND (t.status = 'pending' AND t.run_after <= clock.at OR t.status = 'running' AND t.lease_until <= clock.at)
      AND (t.stage <> 'accepted' OR t.crashes < @max_attempts)
      AND (t.kind = 'scope_erase'

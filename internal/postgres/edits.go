@@ -73,9 +73,11 @@ WITH m AS (
 )
 UPDATE memory_terms AS t SET version = m.version FROM m WHERE t.memory_id = m.id AND t.version = m.version - 1`
 
-// dropProjectionsSQL ends the projections of records that have ended.
+// dropProjectionsSQL removes what is kept beside records that have ended: their projections and what was said of them.
 const dropProjectionsSQL = `
-WITH v AS (
+WITH f AS (
+  DELETE FROM memory_feedback WHERE workspace_id = @workspace AND memory_id = ANY(@ids::uuid[])
+), v AS (
   DELETE FROM memory_vectors WHERE workspace_id = @workspace AND memory_id = ANY(@ids::uuid[])
 )
 DELETE FROM memory_terms WHERE workspace_id = @workspace AND memory_id = ANY(@ids::uuid[])`

@@ -90,6 +90,9 @@ func (db *DB) BeginErase(ctx context.Context, e write.Erasing) (write.Erased, *t
 	return begun, &task.Hint{TaskID: e.TaskID, WorkspaceID: e.WorkspaceID, Seq: 1, Priority: task.Bulk}, nil
 }
 
+// dropMemoryExportsSQL removes what may name the scope. Who still wants an export of another one defines it again.
+const dropMemoryExportsSQL = `DELETE FROM memory_exports WHERE workspace_id = @workspace`
+
 func (tx *Tx) insertErase(ctx context.Context, e write.Erasing) error {
 	lane := e.Scope.Lane()
 	kinds := make([]string, 0, len(task.Kinds()))
@@ -97,6 +100,7 @@ func (tx *Tx) insertErase(ctx context.Context, e write.Erasing) error {
 		kinds = append(kinds, string(kind))
 	}
 	b := &batch{}
+	b.exec("drop memory exports", dropMemoryExportsSQL, pgx.NamedArgs{"workspace": e.WorkspaceID}, nil)
 	b.exec("insert erase", insertEraseSQL, pgx.NamedArgs{
 		"task": e.TaskID, "workspace": e.WorkspaceID, "kinds": kinds, "user_id": e.Scope.UserID, "agent_id": e.Scope.AgentID,
 		"run_id": e.Scope.RunID, "app_id": e.Scope.AppID, "lane": lane[:], "key_hash": e.Claim.KeyHash[:], "now": tx.db.now(),

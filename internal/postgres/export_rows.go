@@ -33,18 +33,21 @@ WITH page AS MATERIALIZED (
 ), full_rows AS (
   SELECT o.*, m.id AS record, m.task_id AS record_task, m.user_id, m.agent_id, m.run_id, m.app_id, m.text, m.type, m.role,
          m.metadata::text AS metadata, m.event_date, m.version AS record_version, m.accepted_at, m.said_at, m.valid_from,
-         m.valid_to, m.superseded_by, m.expires_at, m.deleted_at, m.item_id, m.created_at, m.updated_at,
+         m.valid_to, m.superseded_by, m.expires_at, m.deleted_at, m.item_id, m.categories, m.created_at, m.updated_at,
+         f.feedback, f.reason AS feedback_reason, f.at AS feedback_at,
          sum(coalesce(octet_length(o.old_text), 0) + coalesce(octet_length(o.new_text), 0)
              + CASE WHEN o.opens THEN coalesce(octet_length(m.text), 0) + coalesce(octet_length(m.metadata::text), 0) ELSE 0 END)
            OVER (ORDER BY o.memory_id, o.version, o.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
     FROM opened o
     LEFT JOIN memories m ON m.id = o.memory_id AND m.workspace_id = @workspace AND m.accepted_at <= @at
           AND NOT ` + fencedRecordSQL + `
+    LEFT JOIN memory_feedback f ON f.memory_id = m.id AND f.workspace_id = m.workspace_id
 )
 SELECT id, memory_id, task_id, ordinal, event, version, old_text, new_text, at, opens,
        record, record_task, user_id, agent_id, run_id, app_id, coalesce(text, ''), type, role, metadata, event_date,
        coalesce(record_version, 0), coalesce(accepted_at, at), coalesce(said_at, at), coalesce(valid_from, at), valid_to,
-       superseded_by, expires_at, deleted_at, item_id, coalesce(created_at, at), coalesce(updated_at, at)
+       superseded_by, expires_at, deleted_at, item_id, categories, coalesce(created_at, at), coalesce(updated_at, at),
+       feedback, feedback_reason, feedback_at
   FROM full_rows
  WHERE coalesce(before, 0) < @bytes
  ORDER BY memory_id, version, id`
@@ -74,11 +77,12 @@ func (p *partWriter) record(rows pgx.Rows) error {
 	var m command.SnapshotMemory
 	var opens bool
 	var record, event *uuid.UUID
-	var metadata *string
+	var metadata, verdict, reason *string
+	var said *time.Time
 	err := rows.Scan(&h.ID, &h.MemoryID, &h.Event, &h.Ordinal, &h.Change, &h.Version, &h.OldText, &h.NewText, &h.At, &opens,
 		&record, &event, &m.UserID, &m.AgentID, &m.RunID, &m.AppID, &m.Text, &m.FactType, &m.Role, &metadata, &m.EventDate,
 		&m.Version, &m.AcceptedAt, &m.SaidAt, &m.ValidFrom, &m.ValidTo, &m.SupersededBy, &m.ExpiresAt, &m.DeletedAt,
-		&m.ItemID, &m.CreatedAt, &m.UpdatedAt)
+		&m.ItemID, &m.Categories, &m.CreatedAt, &m.UpdatedAt, &verdict, &reason, &said)
 	if err != nil {
 		return err
 	}
@@ -94,6 +98,9 @@ func (p *partWriter) record(rows pgx.Rows) error {
 			*t = t.UTC()
 		}
 		inUTC(m.EventDate, m.ValidTo, m.ExpiresAt, m.DeletedAt)
+		if verdict != nil && said != nil {
+			m.Feedback = &command.SnapshotFeedback{Verdict: *verdict, Reason: reason, At: said.UTC()}
+		}
 		p.add(command.SnapshotLine{Memory: &m})
 		p.place.Written.Memories++
 	}

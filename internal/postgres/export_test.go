@@ -19,6 +19,7 @@ const (
 	EntriesAfterSQL = entriesAfterSQL
 	FactsSQL        = factsSQL
 	ItemsSQL        = itemsSQL
+	FeedSQL         = feedSQL
 )
 
 // EventsSQL lists events of one status, all of them when it is empty.
@@ -58,4 +59,19 @@ func Setting(ctx context.Context, tx *Tx, name string) (string, error) {
 		return err
 	})
 	return value, tx.send(ctx, b)
+}
+
+// FeedArgs are the arguments of FeedSQL.
+func FeedArgs(workspace uuid.UUID, after *task.FeedPlace, limit int) pgx.NamedArgs {
+	return feedArgs(workspace, after, limit, nil)
+}
+
+// FeedInTx reads the feed as a step of a transaction.
+func (db *DB) FeedInTx(ctx context.Context, workspace uuid.UUID, after *task.FeedPlace, limit int) (page task.FeedPage, err error) {
+	err = db.InTx(ctx, workspace, func(ctx context.Context, tx *Tx) error {
+		b := &batch{}
+		addFeed(b, workspace, after, limit, db.now(), &page)
+		return tx.send(ctx, b)
+	})
+	return page, err
 }

@@ -40,7 +40,22 @@ func (c *filterCompiler) node(f memory.Filter) string {
 	if f.Field == memory.FilterMetadata {
 		return c.metadata(f)
 	}
+	if f.Field == memory.FilterCategories {
+		return c.categories(f)
+	}
 	return c.column(f)
+}
+
+// categories tells whether the record is filed under one of the names, or, for null, under none.
+func (c *filterCompiler) categories(f memory.Filter) string {
+	if f.Values[0].Kind == memory.FilterNull {
+		return "m.categories = '{}'"
+	}
+	names := make([]string, len(f.Values))
+	for i, v := range f.Values {
+		names[i] = v.Text
+	}
+	return "m.categories && " + c.arg(names) + "::text[]"
 }
 
 func (c *filterCompiler) group(of []memory.Filter, joined string) string {
@@ -62,6 +77,8 @@ func (c *filterCompiler) arg(value any) string {
 // filterColumn is the column of a field; a field without one is never met.
 func filterColumn(field memory.FilterField) string {
 	switch field {
+	case memory.FilterID:
+		return "m.id::text"
 	case memory.FilterUser:
 		return "m.user_id"
 	case memory.FilterAgent:
@@ -88,7 +105,7 @@ func filterColumn(field memory.FilterField) string {
 		return "m.event_date"
 	case memory.FilterExpiresAt:
 		return "m.expires_at"
-	case memory.FilterMetadata:
+	case memory.FilterMetadata, memory.FilterCategories:
 	}
 	return "NULL::text"
 }

@@ -56,7 +56,10 @@ func (db *DB) Facts(ctx context.Context) (recall.Facts, error) {
 	var facts recall.Facts
 	args := pgx.NamedArgs{
 		"now": db.now(), "count": healthCount, "rows": healthRows, "window": inSeconds(healthWindow),
-		"theirs": []string{string(task.Cancelled), string(task.ExtractionRejected), string(task.InputRejected)},
+		"theirs": []string{
+			string(task.Cancelled), string(task.ExtractionRejected), string(task.InputRejected),
+			string(task.DeliveryFailed), string(task.EndpointDisabled),
+		},
 	}
 	err := db.read(ctx, "read health", factsSQL, args, func(rows pgx.Rows) error {
 		for rows.Next() {

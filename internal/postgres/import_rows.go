@@ -107,17 +107,18 @@ WITH r AS (
                        @event_dates::timestamptz[], @versions::int[], @accepted::timestamptz[], @said::timestamptz[],
                        @valid_from::timestamptz[], @valid_to::timestamptz[], @superseded::uuid[], @expiries::timestamptz[],
                        @deleted::timestamptz[], @item_keys::bytea[], @item_ids::text[], @created::timestamptz[],
-                       @updated::timestamptz[], @terms::text[], @counts::text[], @lengths::int[])
+                       @updated::timestamptz[], @terms::text[], @counts::text[], @lengths::int[],
+                       @categories::text[], @verdicts::text[], @reasons::text[], @said_of::timestamptz[])
            AS r (id, task_id, user_id, agent_id, run_id, app_id, lane, text, type, role, content_key, metadata, event_date,
                  version, accepted_at, said_at, valid_from, valid_to, superseded_by, expires_at, deleted_at, item_key,
-                 item_id, created_at, updated_at, terms, counts, length)
+                 item_id, created_at, updated_at, terms, counts, length, categories, feedback, reason, feedback_at)
 ), m AS (
   INSERT INTO memories (id, workspace_id, task_id, user_id, agent_id, run_id, app_id, lane, text, type, role, content_key,
                         metadata, event_date, version, accepted_at, said_at, valid_from, valid_to, superseded_by, expires_at,
-                        deleted_at, item_key, item_id, created_at, updated_at)
+                        deleted_at, item_key, item_id, created_at, updated_at, categories)
   SELECT id, @workspace, task_id, user_id, agent_id, run_id, app_id, lane, text, type, role, content_key, metadata::json,
          event_date, version, accepted_at, said_at, valid_from, valid_to, superseded_by, expires_at, deleted_at, item_key,
-         item_id, created_at, updated_at
+         item_id, created_at, updated_at, categories::text[]
     FROM r ORDER BY id
   ON CONFLICT (id) DO NOTHING
   RETURNING id, version, content_key, deleted_at
@@ -127,6 +128,12 @@ WITH r AS (
          string_to_array(r.counts, ' ')::smallint[], r.length
     FROM m JOIN r ON r.id = m.id
    WHERE m.deleted_at IS NULL
+), f AS (
+  INSERT INTO memory_feedback (memory_id, workspace_id, feedback, reason, at)
+  SELECT m.id, @workspace, r.feedback, r.reason, r.feedback_at
+    FROM m JOIN r ON r.id = m.id
+   WHERE m.deleted_at IS NULL AND r.feedback IS NOT NULL
+  ON CONFLICT (memory_id) DO NOTHING
 ), h AS (
   DELETE FROM memory_history h USING m WHERE h.workspace_id = @workspace AND h.memory_id = m.id
 )
@@ -195,6 +202,7 @@ func importedRecords(l worker.Lease, memories []command.SnapshotMemory) pgx.Name
 	texts, terms, counts := make([]string, n), make([]string, n), make([]string, n)
 	lanes, keys, itemKeys := make([][]byte, n), make([][]byte, n), make([][]byte, n)
 	versions, lengths := make([]int32, n), make([]int32, n)
+	categories, verdicts, reasons, saidOf := make([]string, n), make([]*string, n), make([]*string, n), make([]*time.Time, n)
 	accepted, said, from := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n)
 	created, updated := make([]time.Time, n), make([]time.Time, n)
 	dates, to, expiries, deleted := make([]*time.Time, n), make([]*time.Time, n), make([]*time.Time, n), make([]*time.Time, n)
@@ -211,6 +219,10 @@ func importedRecords(l worker.Lease, memories []command.SnapshotMemory) pgx.Name
 			item := command.ItemKeyOf(*m.UserID, *m.ItemID)
 			itemKeys[i] = item[:]
 		}
+		categories[i] = textArray(m.Categories)
+		if f := m.Feedback; f != nil {
+			verdicts[i], reasons[i], saidOf[i] = &f.Verdict, f.Reason, &f.At
+		}
 		versions[i], lengths[i] = int32(m.Version), int32(words.Length) // #nosec G115 -- checked
 		terms[i], counts[i] = strings.Join(words.Terms, " "), joinCounts(words.Counts)
 		accepted[i], said[i], from[i], created[i], updated[i] = earlier(m.AcceptedAt, l.AcceptedAt), m.SaidAt, m.ValidFrom, m.CreatedAt, m.UpdatedAt
@@ -222,6 +234,7 @@ func importedRecords(l worker.Lease, memories []command.SnapshotMemory) pgx.Name
 		"event_dates": dates, "versions": versions, "accepted": accepted, "said": said, "valid_from": from, "valid_to": to,
 		"superseded": superseded, "expiries": expiries, "deleted": deleted, "item_keys": itemKeys, "item_ids": itemIDs,
 		"created": created, "updated": updated, "terms": terms, "counts": counts, "lengths": lengths,
+		"categories": categories, "verdicts": verdicts, "reasons": reasons, "said_of": saidOf,
 	}
 }
 

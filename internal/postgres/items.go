@@ -215,6 +215,9 @@ func (tx *Tx) queueItems(ctx context.Context, ask write.ItemsAsk, todo []queuing
 	now := tx.db.now()
 	b := &batch{}
 	if len(todo) > 0 {
+		if err := tx.addRoom(b, ask.WorkspaceID, len(todo)); err != nil {
+			return err
+		}
 		earlier := earlierOf(todo)
 		addTakeLanes(b, ask.WorkspaceID, lanes, now)
 		addEndTasks(b, ask.WorkspaceID, earlier, now, func(id uuid.UUID) { kept.Ended = append(kept.Ended, id) })

@@ -28,6 +28,8 @@ type KeyInfo struct {
 	CreatedAt   time.Time
 	ExpiresAt   *time.Time
 	RevokedAt   *time.Time
+	// RateLimit is how many requests a minute the key may make, 0 for no limit beside its workspace's.
+	RateLimit int
 }
 
 const createKeySQL = `
@@ -75,7 +77,7 @@ func (db *DB) CreateKey(ctx context.Context, workspace uuid.UUID, name string, p
 }
 
 const keysSQL = `
-SELECT id, name, scopes, created_at, expires_at, revoked_at
+SELECT id, name, scopes, created_at, expires_at, revoked_at, coalesce(rate_limit, 0)
   FROM api_keys WHERE workspace_id = @workspace
  ORDER BY created_at, id
  LIMIT @limit`
@@ -86,7 +88,7 @@ func (db *DB) ListKeys(ctx context.Context, workspace uuid.UUID) ([]KeyInfo, err
 	args := pgx.NamedArgs{"workspace": workspace, "limit": maxKeys}
 	err := db.read(ctx, "read keys", keysSQL, args, func(rows pgx.Rows) (err error) {
 		keys, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (k KeyInfo, err error) {
-			err = row.Scan(&k.ID, &k.Name, &k.Permissions, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt)
+			err = row.Scan(&k.ID, &k.Name, &k.Permissions, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.RateLimit)
 			k.CreatedAt = k.CreatedAt.UTC()
 			inUTC(k.ExpiresAt, k.RevokedAt)
 			return k, err
@@ -94,6 +96,27 @@ func (db *DB) ListKeys(ctx context.Context, workspace uuid.UUID) ([]KeyInfo, err
 		return err
 	})
 	return keys, err
+}
+
+const limitKeySQL = `
+UPDATE api_keys SET rate_limit = nullif(@rate_limit::int, 0) WHERE id = @key AND workspace_id = @workspace RETURNING id`
+
+// LimitKey sets how many requests a minute the workspace's key may make, 0 for no limit beside the workspace's. Fault
+// INVALID_REQUEST for a negative one or one beyond 2^31-1; ErrNoKey for an id that the workspace doesn't have.
+func (db *DB) LimitKey(ctx context.Context, workspace uuid.UUID, id string, limit int) error {
+	if err := checkLimit("/rate_limit", &limit); err != nil {
+		return err
+	}
+	found := false
+	args := pgx.NamedArgs{"key": id, "workspace": workspace, "rate_limit": limit}
+	err := db.alone(ctx, "limit key", limitKeySQL, args, func(rows pgx.Rows) error {
+		found = rows.Next()
+		return nil
+	})
+	if err == nil && !found {
+		return fmt.Errorf("limit key: %w", ErrNoKey)
+	}
+	return err
 }
 
 const keyWorkspaceSQL = `SELECT workspace_id FROM api_keys WHERE id = @key`
@@ -137,7 +160,7 @@ const authenticateSQL = `
 SELECT k.secret_hash, k.scopes, k.revoked_at IS NOT NULL,
        coalesce(k.expires_at <= (SELECT coalesce(@now::timestamptz, clock_timestamp())), false),
        w.id, w.metered, w.suspended_at IS NOT NULL, w.fingerprint_key,
-       coalesce(w.rate_limit, 0), coalesce(k.rate_limit, 0), w.extraction
+       coalesce(w.rate_limit, 0), coalesce(k.rate_limit, 0), w.extraction, w.name
   FROM api_keys k
   JOIN workspaces w ON w.id = k.workspace_id
  WHERE k.id = @key`
@@ -153,7 +176,7 @@ func (db *DB) Authenticate(ctx context.Context, key access.Key) (access.Caller, 
 		for rows.Next() {
 			w := &caller.Workspace
 			if err := rows.Scan(&stored, &caller.Permissions, &revoked, &expired, &w.ID, &w.Metered, &w.Suspended,
-				&w.FingerprintKey, &w.RateLimit, &caller.RateLimit, &w.Extraction); err != nil {
+				&w.FingerprintKey, &w.RateLimit, &caller.RateLimit, &w.Extraction, &w.Name); err != nil {
 				return err
 			}
 		}

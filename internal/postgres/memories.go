@@ -17,7 +17,7 @@ const liveSQL = `m.deleted_at IS NULL
    AND (m.expires_at IS NULL OR m.expires_at > (SELECT coalesce(@now::timestamptz, clock_timestamp())))`
 
 const recordColumnsSQL = `m.id, m.user_id, m.agent_id, m.run_id, m.app_id, m.text, m.type, m.role, m.metadata, m.event_date,
-       m.version, m.valid_from, m.valid_to, m.created_at, m.updated_at, m.expires_at, m.superseded_by, m.item_id`
+       m.version, m.valid_from, m.valid_to, m.created_at, m.updated_at, m.expires_at, m.superseded_by, m.item_id, m.categories`
 
 const memorySQL = `
 SELECT ` + recordColumnsSQL + `
@@ -58,13 +58,16 @@ func (db *DB) Memories(ctx context.Context, workspace uuid.UUID, query recall.Me
 	if err != nil {
 		return recall.MemoryPage{}, err
 	}
-	page := recall.MemoryPage{Records: records}
-	if len(records) > query.Limit {
-		page.Records = records[:query.Limit]
-		last := page.Records[query.Limit-1]
-		page.Next = &recall.Place{At: last.CreatedAt, ID: last.ID}
+	return memoryPage(records, query.Limit), nil
+}
+
+// memoryPage makes a page of records that were read with one more than its limit.
+func memoryPage(records []memory.Record, limit int) recall.MemoryPage {
+	if len(records) <= limit {
+		return recall.MemoryPage{Records: records}
 	}
-	return page, nil
+	last := records[limit-1]
+	return recall.MemoryPage{Records: records[:limit], Next: &recall.Place{At: last.CreatedAt, ID: last.ID}}
 }
 
 // inScope returns one condition on the record m for each field of the scope and sets their arguments. The text
@@ -99,7 +102,7 @@ func scanRecord(row pgx.CollectableRow) (memory.Record, error) {
 	var user, agent, run, app, kind, role, item *string
 	var metadata []byte // as bytes: what the caller sent comes back value for value
 	err := row.Scan(&r.ID, &user, &agent, &run, &app, &r.Text, &kind, &role, &metadata, &r.EventDate, &r.Version,
-		&r.ValidFrom, &r.ValidTo, &r.CreatedAt, &r.UpdatedAt, &r.ExpiresAt, &r.SupersededBy, &item)
+		&r.ValidFrom, &r.ValidTo, &r.CreatedAt, &r.UpdatedAt, &r.ExpiresAt, &r.SupersededBy, &item, &r.Categories)
 	if err != nil {
 		return memory.Record{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
@@ -30,6 +31,8 @@ type Config struct {
 	StatementTimeout time.Duration
 	// TransactionPooler is set behind PgBouncer in transaction mode: no prepared statements.
 	TransactionPooler bool
+	// MaxPending is how many tasks a workspace without a limit of its own may have waiting; 0 is no limit.
+	MaxPending int
 	// Now replaces the database's clock in tests; nil leaves it alone.
 	Now func() *time.Time
 }
@@ -41,7 +44,10 @@ type DB struct {
 	stmtTimeout string
 	aloneBound  time.Duration
 	now         func() *time.Time
+	backlog     *backlog
+	queue       *queue                        // bounds who waits for a connection; nil leaves it to their contexts
 	rescued     atomic.Pointer[repair.Cursor] // where Rescue goes on; nil is at the beginning
+	dispatched  atomic.Pointer[uuid.UUID]     // the webhook behind which Dispatch goes on; nil is at the beginning
 }
 
 // Open connects a pool and checks that the database answers.
@@ -61,6 +67,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if cfg.LockTimeout < time.Millisecond || cfg.StatementTimeout < cfg.LockTimeout {
 		return nil, errors.New("postgres: the statement timeout must not be below the lock timeout")
 	}
+	if cfg.MaxPending < 0 {
+		return nil, errors.New("postgres: MaxPending must not be negative")
+	}
 	pc, err := poolConfig(cfg)
 	if err != nil {
 		return nil, err
@@ -70,7 +79,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 		return nil, fmt.Errorf("open pool: %w", errUnparsed(err))
 	}
 	db := &DB{
-		pool: pool, now: cfg.Now, aloneBound: cfg.StatementTimeout,
+		pool: pool, now: cfg.Now, aloneBound: cfg.StatementTimeout, backlog: newBacklog(cfg.MaxPending),
 		lockTimeout: fmt.Sprintf("%dms", cfg.LockTimeout.Milliseconds()),
 		stmtTimeout: fmt.Sprintf("%dms", cfg.StatementTimeout.Milliseconds()),
 	}

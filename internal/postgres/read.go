@@ -16,7 +16,12 @@ const readBound = 10 * time.Second
 func (db *DB) read(ctx context.Context, name, sql string, args pgx.NamedArgs, scan func(pgx.Rows) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readBound)
 	defer cancel()
-	rows, err := db.pool.Query(ctx, sql, args)
+	conn, err := db.acquire(ctx)
+	if err != nil {
+		return &stepError{name, classify(err)}
+	}
+	defer conn.Release()
+	rows, err := conn.Query(ctx, sql, args)
 	if err != nil {
 		return &stepError{name, classify(err)}
 	}

@@ -31,19 +31,20 @@ const insertRecordsSQL = `
 WITH r AS (
   SELECT * FROM unnest(@ids::uuid[], @ordinals::int[], @texts::text[], @types::text[], @roles::text[],
                        @keys::bytea[], @metadata::text[], @event_dates::timestamptz[], @history::uuid[],
-                       @terms::text[], @counts::text[], @lengths::int[], @expiries::timestamptz[])
+                       @terms::text[], @counts::text[], @lengths::int[], @expiries::timestamptz[],
+                       @categories::text[])
            AS r (id, ordinal, text, type, role, content_key, metadata, event_date, history_id, terms, counts, length,
-                 expires_at)
+                 expires_at, categories)
 ), clock AS (
   SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at,
          coalesce(@accepted_at::timestamptz,
                   (SELECT last_accepted_at FROM lanes WHERE workspace_id = @workspace AND lane = @lane)) AS accepted_at
 ), m AS (
   INSERT INTO memories (id, workspace_id, task_id, user_id, agent_id, run_id, app_id, lane, text, type, role,
-                        content_key, metadata, event_date, accepted_at, said_at, valid_from, expires_at, created_at, updated_at)
+                        content_key, metadata, event_date, accepted_at, said_at, valid_from, expires_at, categories, created_at, updated_at)
   SELECT r.id, @workspace, @task, nullif(@user_id, ''), nullif(@agent_id, ''), nullif(@run_id, ''), nullif(@app_id, ''),
          @lane, r.text, nullif(r.type, ''), nullif(r.role, ''), r.content_key, r.metadata::json, r.event_date,
-         clock.accepted_at, clock.accepted_at, clock.accepted_at, r.expires_at, clock.at, clock.at
+         clock.accepted_at, clock.accepted_at, clock.accepted_at, r.expires_at, r.categories::text[], clock.at, clock.at
     FROM r, clock
 ), h AS (
   INSERT INTO memory_history (id, workspace_id, memory_id, task_id, ordinal, event, version, old_text, new_text, at)
@@ -122,13 +123,13 @@ func addRecords(b *batch, owner recordOwner, added []planned, now *time.Time) {
 	keys := make([][]byte, n)
 	metadata := make([]*string, n)
 	dates, expiries := make([]*time.Time, n), make([]*time.Time, n)
-	terms, counts := make([]string, n), make([]string, n)
+	terms, counts, categories := make([]string, n), make([]string, n), make([]string, n)
 	for i, r := range added {
 		key := memory.KeyOf(r.Text)
 		ids[i], history[i], keys[i] = r.ID, memory.HistoryID(owner.task, r.ordinal), key[:]
 		ordinals[i] = int32(r.ordinal) // #nosec G115 -- at most 500
 		texts[i], types[i], roles[i], dates[i] = r.Text, string(r.Type), r.Role, r.EventDate
-		expiries[i] = r.ExpiresAt
+		expiries[i], categories[i] = r.ExpiresAt, textArray(r.Categories)
 		if r.Metadata != nil {
 			text := string(r.Metadata)
 			metadata[i] = &text
@@ -139,11 +140,21 @@ func addRecords(b *batch, owner recordOwner, added []planned, now *time.Time) {
 	}
 	b.exec("insert records", insertRecordsSQL, pgx.NamedArgs{
 		"ids": ids, "ordinals": ordinals, "texts": texts, "types": types, "roles": roles, "keys": keys,
-		"metadata": metadata, "event_dates": dates, "expiries": expiries, "history": history, "terms": terms, "counts": counts,
+		"metadata": metadata, "event_dates": dates, "expiries": expiries, "categories": categories, "history": history, "terms": terms, "counts": counts,
 		"lengths": lengths, "workspace": owner.workspace, "task": owner.task, "user_id": owner.scope.UserID,
 		"agent_id": owner.scope.AgentID, "run_id": owner.scope.RunID, "app_id": owner.scope.AppID,
 		"lane": owner.lane[:], "accepted_at": owner.acceptedAt, "now": now,
 	}, nil)
+}
+
+// textArray writes texts as the database writes an array of them: lists of lists have no type of their own.
+func textArray(texts []string) string {
+	quoted := make([]string, len(texts))
+	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	for i, text := range texts {
+		quoted[i] = `"` + escape.Replace(text) + `"`
+	}
+	return "{" + strings.Join(quoted, ",") + "}"
 }
 
 func joinCounts(counts []int16) string {

@@ -87,6 +87,8 @@ WITH old AS (
   DELETE FROM plans p USING old WHERE p.task_id = old.id
 ), parts AS (
   DELETE FROM task_parts p USING old WHERE p.task_id = old.id
+), deliveries AS (
+  DELETE FROM webhook_deliveries d USING old WHERE d.task_id = old.id
 )
 DELETE FROM tasks_archive AS t USING old WHERE t.id = old.id RETURNING t.id`
 

@@ -96,6 +96,9 @@ func (tx *Tx) reopen(ctx context.Context, ask write.RetryAsk, at place, price cr
 	hint := task.Hint{TaskID: ask.TaskID, WorkspaceID: ask.WorkspaceID}
 	var s retryState
 	b := &batch{}
+	if err := tx.addRoom(b, ask.WorkspaceID, 1); err != nil {
+		return nil, err
+	}
 	b.exec("take lane", takeLaneSQL, pgx.NamedArgs{"workspace": ask.WorkspaceID, "lane": at.lane[:], "now": now}, nil)
 	b.query("reopen", reopenSQL, pgx.NamedArgs{
 		"task": ask.TaskID, "workspace": ask.WorkspaceID, "lane": at.lane[:], "generation": ask.Generation,

@@ -152,6 +152,8 @@ func (w *world) furnish(records int) {
 	w.exec(`INSERT INTO items (workspace_id, item_key, account, item_id, event_id, revision, landed_revision, content_hash, text, author, session, at, at_text, task_id, created_at, updated_at)
 VALUES ($1, $2, 'u', 'i', $3, 3, 2, $4, 'words', 'me', 's', now(), '2020-01-01T00:00Z', $5, clock_timestamp(), clock_timestamp())`,
 		w.caller.Workspace.ID, itemKey[:], item.EventID(w.caller.Workspace.ID), content[:], uuid.New())
+	w.exec(`UPDATE memories SET categories = $2 WHERE id = $1`, ids[0], []string{"home, sweet", `a"b\c`, "NULL", "日本"})
+	w.exec(`INSERT INTO memory_feedback (memory_id, workspace_id, feedback, reason, at) VALUES ($1, $2, 'NEGATIVE', 'not quite', '2026-01-02 03:04:05.678901+00')`, ids[1], w.caller.Workspace.ID)
 	w.exec(`UPDATE memories SET item_id = 'i', item_key = $2 WHERE id = (SELECT min(id::text)::uuid FROM memories WHERE user_id = 'u' AND workspace_id = $1)`, w.caller.Workspace.ID, itemKey[:])
 }
 
@@ -175,7 +177,7 @@ func TestSnapshot(t *testing.T) {
 		id := to.mustImport(snapshot)
 		to.toEnd(to.db.ImportJob(), to.claimMove(id))
 		for table, without := range map[string]string{
-			"memories": "", "memory_history": "", "memory_terms": "", "memory_vectors": "made_at", "items": "event_id",
+			"memories": "", "memory_history": "", "memory_terms": "", "memory_vectors": "made_at", "items": "event_id", "memory_feedback": "",
 		} {
 			want, got := from.rowsOf(table, without), to.rowsOf(table, without)
 			if want != got || want == "" {

@@ -83,7 +83,7 @@ func (db *DB) inTx(ctx context.Context, workspace uuid.UUID, open string, fn fun
 }
 
 func (db *DB) once(ctx context.Context, workspace uuid.UUID, open string, fn func(ctx context.Context, tx *Tx) error) (err error) {
-	conn, err := db.pool.Acquire(ctx)
+	conn, err := db.acquire(ctx)
 	if err != nil {
 		return &stepError{"acquire connection", classify(err)}
 	}
@@ -238,7 +238,7 @@ func (tx *Tx) rollback(ctx context.Context) {
 func (db *DB) alone(ctx context.Context, name, sql string, args pgx.NamedArgs, scan func(pgx.Rows) error) error {
 	ctx, cancel := context.WithTimeout(ctx, db.aloneBound)
 	defer cancel()
-	conn, err := db.pool.Acquire(ctx)
+	conn, err := db.acquire(ctx)
 	if err != nil { // nothing was sent
 		return &stepError{name, classify(err)}
 	}

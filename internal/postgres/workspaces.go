@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 	"unicode"
@@ -44,6 +45,9 @@ type Workspace struct {
 	CreatedAt   time.Time
 	Available   int64
 	Held        int64
+	// MaxPending and RateLimit are limits of its own, 0 for the service's.
+	MaxPending int
+	RateLimit  int
 }
 
 const createWorkspaceSQL = `
@@ -95,7 +99,8 @@ func checkName(name string) error {
 }
 
 const workspacesSQL = `
-SELECT w.id, w.name, w.metered, w.suspended_at, w.created_at, coalesce(a.available, 0), coalesce(a.held, 0)
+SELECT w.id, w.name, w.metered, w.suspended_at, w.created_at, coalesce(a.available, 0), coalesce(a.held, 0),
+       coalesce(w.max_pending, 0), coalesce(w.rate_limit, 0)
   FROM workspaces w
   LEFT JOIN credit_accounts a ON a.workspace_id = w.id
  WHERE (@id::uuid IS NULL OR w.id = @id) AND (@name::text IS NULL OR w.name = @name)
@@ -147,11 +152,56 @@ func (db *DB) SuspendWorkspace(ctx context.Context, idOrName string, suspended b
 	return db.Workspace(ctx, found.ID.String())
 }
 
+// Limits are limits of a workspace's own: nil leaves one as it is, 0 makes it the service's again.
+type Limits struct {
+	MaxPending *int
+	RateLimit  *int
+}
+
+const limitSQL = `
+UPDATE workspaces
+   SET max_pending = CASE WHEN @max_pending::int IS NULL THEN max_pending ELSE nullif(@max_pending::int, 0) END,
+       rate_limit = CASE WHEN @rate_limit::int IS NULL THEN rate_limit ELSE nullif(@rate_limit::int, 0) END
+ WHERE id = @id
+RETURNING id`
+
+// LimitWorkspace sets limits of the workspace's own. A process that runs knows of them with the next request, of
+// MaxPending within a second. Fault INVALID_REQUEST for a negative one or one beyond 2^31-1; ErrNoWorkspace.
+func (db *DB) LimitWorkspace(ctx context.Context, idOrName string, limits Limits) (Workspace, error) {
+	if err := checkLimit("/max_pending", limits.MaxPending); err != nil {
+		return Workspace{}, err
+	}
+	if err := checkLimit("/rate_limit", limits.RateLimit); err != nil {
+		return Workspace{}, err
+	}
+	found, err := db.Workspace(ctx, idOrName)
+	if err != nil {
+		return Workspace{}, err
+	}
+	args := pgx.NamedArgs{"id": found.ID, "max_pending": limits.MaxPending, "rate_limit": limits.RateLimit}
+	err = db.alone(ctx, "limit workspace", limitSQL, args, func(rows pgx.Rows) error {
+		rows.Close()
+		return nil
+	})
+	if err != nil {
+		return Workspace{}, err
+	}
+	return db.Workspace(ctx, found.ID.String())
+}
+
+func checkLimit(pointer string, limit *int) error {
+	if limit != nil && (*limit < 0 || *limit > math.MaxInt32) {
+		return fault.At(fault.InvalidRequest, pointer, "0 to 2147483647")
+	}
+	return nil
+}
+
 func (db *DB) workspaces(ctx context.Context, args pgx.NamedArgs) ([]Workspace, error) {
 	var found []Workspace
 	err := db.read(ctx, "read workspaces", workspacesSQL, args, func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Workspace, err error) {
-			err = row.Scan(&w.ID, &w.Name, &w.Metered, &w.SuspendedAt, &w.CreatedAt, &w.Available, &w.Held)
+			err = row.Scan(&w.ID, &w.Name, &w.Metered, &w.SuspendedAt, &w.CreatedAt, &w.Available, &w.Held,
+				&w.MaxPending, &w.RateLimit)
 			w.CreatedAt = w.CreatedAt.UTC()
 			inUTC(w.SuspendedAt)
 			return w, err

@@ -19,7 +19,7 @@ type EventStore interface {
 	EventByKey(ctx context.Context, workspace uuid.UUID, keyHash [sha256.Size]byte) (Event, bool, error)
 }
 
-// Notices tells of ended tasks. The channel gets a value at least once after the task ended, as far as the
+// Notices tells of ended tasks, of any of the workspace with uuid.Nil. The channel gets a value at least once after the task ended, as far as the
 // notice isn't lost; whoever waits also reads again by itself.
 type Notices interface {
 	Subscribe(workspace, task uuid.UUID) (signal <-chan struct{}, cancel func())

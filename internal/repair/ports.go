@@ -92,7 +92,8 @@ type Backlog interface {
 	Waiting(ctx context.Context, priority string) (uint64, error)
 }
 
-// Deps is what a repairer needs. Topology and Backlog may be nil: without NATS there is nothing to look at.
+// Deps is what a repairer needs. Topology and Backlog may be nil: without NATS there is nothing to look at. Webhooks may
+// be nil: they are left to the workers.
 type Deps struct {
 	Leases    Leases
 	Hints     Hints
@@ -100,6 +101,7 @@ type Deps struct {
 	Books     Books
 	Topology  Topology
 	Backlog   Backlog
+	Webhooks  Webhooks
 	Publisher worker.Publisher
 	Notifier  worker.Notifier
 }

@@ -18,6 +18,7 @@ const (
 	PassLeases    = "leases"
 	PassExhausted = "exhausted"
 	PassHints     = "hints"
+	PassWebhooks  = "webhooks"
 	PassInput     = "input"
 	PassArchive   = "archive"
 	PassKeys      = "keys"
@@ -98,6 +99,7 @@ func (r *Repairer) passes(kicked, full bool) []pass {
 		{PassLeases, 0, passBound, r.leases},
 		{PassExhausted, 0, passBound, r.exhausted},
 		{PassHints, 0, passBound, func(ctx context.Context, res *Result) error { return r.hints(ctx, res, age) }},
+		{PassWebhooks, 0, passBound, r.webhooks},
 		{PassInput, r.cfg.RetentionEvery, passBound, r.input},
 		{PassArchive, r.cfg.RetentionEvery, passBound, r.archive},
 		{PassKeys, r.cfg.RetentionEvery, passBound, r.keys},

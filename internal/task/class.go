@@ -19,6 +19,8 @@ const (
 	Shutdown            Class = "shutdown"
 	Crash               Class = "crash"
 	Cancelled           Class = "cancelled"
+	DeliveryFailed      Class = "delivery_failed"
+	EndpointDisabled    Class = "endpoint_disabled"
 )
 
 // ErrorCode is the stable public code of a failed or retrying event.
@@ -37,6 +39,8 @@ const (
 	CodeAttemptsExhausted   ErrorCode = "ATTEMPTS_EXHAUSTED"
 	CodeCancelled           ErrorCode = "CANCELLED"
 	CodeInputUnreadable     ErrorCode = "INPUT_UNREADABLE"
+	CodeWebhookUndelivered  ErrorCode = "WEBHOOK_UNDELIVERED"
+	CodeWebhookDisabled     ErrorCode = "WEBHOOK_DISABLED"
 )
 
 // Explanation is what the catalogue says of an event error: a sentence without any provider's text, whether a
@@ -70,9 +74,31 @@ func Explain(code ErrorCode) Explanation {
 		return Explanation{"The event was cancelled before it stored anything.", true, "Retry by hand if it was cancelled by mistake."}
 	case CodeInputUnreadable:
 		return Explanation{"The input could not be read.", false, "Correct it and send it as a new request; tell the operator if it was no import."}
+	case CodeWebhookUndelivered:
+		return Explanation{"The webhook's receiver could not be reached or did not answer with 2xx.", true, "Look at the webhook's deliveries; retry by hand or replay once the receiver is mended."}
+	case CodeWebhookDisabled:
+		return Explanation{"The webhook is disabled, so nothing is delivered to it.", true, "Enable the webhook, then retry by hand or replay."}
 	case CodeInternal:
 	}
 	return Explanation{"Something went wrong inside the service.", true, "Retry by hand; tell the operator if it happens again."}
+}
+
+// Classes returns every class, in the order of the design.
+func Classes() []Class {
+	return []Class{
+		ProviderTimeout, ProviderUnavailable, ProviderRateLimited, ProviderRejected, OutputInvalid, ExtractionRejected,
+		InputRejected, InternalFailure, ProjectionFailed, ProjectionRejected, LeaseLost, Shutdown, Crash, Cancelled,
+		DeliveryFailed, EndpointDisabled,
+	}
+}
+
+// ErrorCodes returns every code that an event can show, in the order of the catalogue.
+func ErrorCodes() []ErrorCode {
+	return []ErrorCode{
+		CodeProviderTimeout, CodeProviderUnavailable, CodeProviderRateLimited, CodeProviderRejected, CodeOutputInvalid,
+		CodeExtractionRejected, CodeProjectionFailed, CodeAttemptsExhausted, CodeCancelled, CodeInputUnreadable,
+		CodeWebhookUndelivered, CodeWebhookDisabled, CodeInternal,
+	}
 }
 
 // CodeOf returns the public code of a failure of class.
@@ -98,6 +124,10 @@ func CodeOf(class Class) ErrorCode {
 		return CodeCancelled
 	case InputRejected:
 		return CodeInputUnreadable
+	case DeliveryFailed:
+		return CodeWebhookUndelivered
+	case EndpointDisabled:
+		return CodeWebhookDisabled
 	case InternalFailure, LeaseLost, Shutdown:
 		return CodeInternal
 	}

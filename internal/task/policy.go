@@ -76,6 +76,10 @@ func (p Policy) Decide(f Failure, spent int, committed bool, random float64) Dec
 	if high > 0 {
 		d.Delay = jitter(low, backoff(p.RetryBase, low, high, spent), random)
 	}
+	if f.Class == DeliveryFailed {
+		d.Delay = max(p.delivery(spent, random), f.RetryAfter)
+		return d
+	}
 	if f.RetryAfter > 0 {
 		d.Delay = f.RetryAfter + time.Duration(random*float64(max(low, p.RetryBase)))
 	}
@@ -96,8 +100,10 @@ func (p Policy) budget(class Class) (retries int, low, high time.Duration) {
 		return 20, min(30*time.Second, 15*p.RetryBase), long
 	case OutputInvalid:
 		return p.OutputRetries, 0, 0
-	case ExtractionRejected, InputRejected, Cancelled, Crash:
+	case ExtractionRejected, InputRejected, Cancelled, Crash, EndpointDisabled:
 		return 0, 0, 0
+	case DeliveryFailed:
+		return len(deliverySchedule()), 0, 0
 	case InternalFailure:
 		return 3, slow, long
 	case ProjectionFailed:
@@ -106,6 +112,26 @@ func (p Policy) budget(class Class) (retries int, low, high time.Duration) {
 		return endless, 0, 0
 	}
 	return 3, slow, long
+}
+
+// deliverySchedule is how long a receiver is left alone after each failure in a row: a little more than two days in all,
+// so that a weekend passes (Standard Webhooks).
+func deliverySchedule() []time.Duration {
+	return []time.Duration{
+		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour,
+		20 * time.Hour,
+	}
+}
+
+// delivery returns the delay after a delivery that has failed spent times before, spread by a tenth to either side. A
+// shortened retry base shortens it too.
+func (p Policy) delivery(spent int, random float64) time.Duration {
+	schedule := deliverySchedule()
+	delay := schedule[min(spent, len(schedule)-1)]
+	if base := DefaultPolicy().RetryBase; p.RetryBase < base {
+		delay = time.Duration(float64(delay) * float64(p.RetryBase) / float64(base))
+	}
+	return jitter(delay*9/10, delay*11/10, random)
 }
 
 // pause returns how long the provider as a whole is left alone because of f. An outage pauses only after
@@ -120,6 +146,8 @@ func (p Policy) pause(f Failure, random float64) time.Duration {
 	case ProviderRejected:
 		low, _, _ := p.rejectedDelay()
 		return max(low, f.RetryAfter)
+	case DeliveryFailed, EndpointDisabled: // a receiver is not a provider
+		return 0
 	case ProviderTimeout, ProviderUnavailable, OutputInvalid, ExtractionRejected, InputRejected, InternalFailure, ProjectionFailed,
 		ProjectionRejected, LeaseLost, Shutdown, Crash, Cancelled:
 		return f.RetryAfter

@@ -11,7 +11,7 @@ import (
 func classes() []Class {
 	return []Class{
 		ProviderTimeout, ProviderUnavailable, ProviderRateLimited, ProviderRejected, OutputInvalid, ExtractionRejected, InputRejected,
-		InternalFailure, ProjectionFailed, ProjectionRejected, LeaseLost, Shutdown, Crash, Cancelled,
+		InternalFailure, ProjectionFailed, ProjectionRejected, LeaseLost, Shutdown, Crash, Cancelled, DeliveryFailed, EndpointDisabled,
 	}
 }
 
@@ -27,7 +27,7 @@ func TestDecide(t *testing.T) {
 		t.Parallel()
 		for class, retries := range map[Class]int{
 			ProviderTimeout: 10, ProviderUnavailable: 10, ProviderRateLimited: 20, ProviderRejected: 20, OutputInvalid: 1,
-			ExtractionRejected: 0, InputRejected: 0, InternalFailure: 3, Crash: 0, Cancelled: 0,
+			ExtractionRejected: 0, InputRejected: 0, InternalFailure: 3, Crash: 0, Cancelled: 0, DeliveryFailed: 8, EndpointDisabled: 0,
 			ProjectionFailed: always, ProjectionRejected: always, LeaseLost: always, Shutdown: always,
 		} {
 			if retries > 0 && p.Decide(Failure{Class: class}, retries-1, false, 0.5).Fail {
@@ -83,6 +83,33 @@ func TestDecide(t *testing.T) {
 			if least != c.low || most > c.high || most < c.high-time.Millisecond {
 				t.Errorf("%s after %d: %s to %s, want %s to %s", c.class, c.spent, least, most, c.low, c.high)
 			}
+		}
+	})
+	t.Run("DeliveriesAreRetriedForTwoDays", func(t *testing.T) {
+		t.Parallel()
+		total := time.Duration(0)
+		for spent := range 8 {
+			least := p.Decide(Failure{Class: DeliveryFailed}, spent, false, 0).Delay
+			most := p.Decide(Failure{Class: DeliveryFailed}, spent, false, almostOne).Delay
+			if least >= most || most-least > most/4 {
+				t.Errorf("after %d failures %s to %s", spent, least, most)
+			}
+			total += (least + most) / 2
+		}
+		if total < 48*time.Hour || total > 56*time.Hour {
+			t.Errorf("retries end after %s", total)
+		}
+		asked := Failure{Class: DeliveryFailed, RetryAfter: time.Hour}
+		if d := p.Decide(asked, 0, false, 0); d.Delay != time.Hour || d.Pause != 0 {
+			t.Errorf("the receiver's floor: %+v", d)
+		}
+		if d := p.Decide(asked, 7, false, 0); d.Delay != 18*time.Hour {
+			t.Errorf("the receiver shortens nothing: %+v", d)
+		}
+		quick := p
+		quick.RetryBase = 2 * time.Millisecond
+		if d := quick.Decide(Failure{Class: DeliveryFailed}, 0, false, 0.5); d.Delay != 5*time.Millisecond {
+			t.Errorf("a short base: %+v", d)
 		}
 	})
 	t.Run("TheProvidersFloorHolds", func(t *testing.T) {

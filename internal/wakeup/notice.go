@@ -36,8 +36,8 @@ func noticeSubject(workspace, task uuid.UUID) string {
 	return noticePrefix + workspace.String() + "." + task.String()
 }
 
-// Subscribe returns a channel that gets a value when the task may have ended: at its notice, and after every outage of
-// NATS. Notices can be lost, so the caller also looks at the row, first right after Subscribe and then from time to
+// Subscribe returns a channel that gets a value when the task may have ended, any of the workspace with uuid.Nil: at its
+// notice, and after every outage of NATS. Notices can be lost, so the caller also looks at the row, first right after Subscribe and then from time to
 // time. cancel must be called, and may be called twice. With NATS down Subscribe works and nothing comes until NATS is
 // back.
 func (c *Client) Subscribe(workspace, task uuid.UUID) (woken <-chan struct{}, cancel func(), err error) {
@@ -92,8 +92,10 @@ func (n *notices) deliver(subject string) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for ch := range n.waiters[noticeKey{workspaceID, taskID}] {
-		wake(ch)
+	for _, task := range []uuid.UUID{taskID, uuid.Nil} {
+		for ch := range n.waiters[noticeKey{workspaceID, task}] {
+			wake(ch)
+		}
 	}
 }
 

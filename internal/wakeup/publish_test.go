@@ -208,13 +208,19 @@ func TestNotice(t *testing.T) {
 		require.NoError(t, err)
 		cancelGone()
 		cancelGone()
+		all, cancelAll, err := two.Subscribe(workspace, uuid.Nil)
+		require.NoError(t, err)
+		defer cancelAll()
+		elsewhere, cancelElsewhere, err := one.Subscribe(uuid.New(), uuid.Nil)
+		require.NoError(t, err)
+		defer cancelElsewhere()
 		stranger, cancel4, err := one.Subscribe(uuid.New(), task)
 		require.NoError(t, err)
 		defer cancel4()
 
 		tick := time.NewTicker(20 * time.Millisecond) // the subscription may reach the server after a first notice
 		defer tick.Stop()
-		for _, ch := range []<-chan struct{}{first, second, third} {
+		for _, ch := range []<-chan struct{}{first, second, third, all} {
 			for woken := false; !woken; {
 				require.NoError(t, sender.Notify(bounded(t), workspace, task))
 				select {
@@ -227,6 +233,7 @@ func TestNotice(t *testing.T) {
 			}
 		}
 		require.Empty(t, stranger)
+		require.Empty(t, elsewhere)
 		require.Empty(t, gone)
 	})
 }

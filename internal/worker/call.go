@@ -111,7 +111,7 @@ func (r *run) classIn(origin task.Class) task.Class {
 		task.OutputInvalid, task.ExtractionRejected:
 		return origin
 	case task.InternalFailure, task.ProjectionFailed, task.ProjectionRejected, task.LeaseLost, task.Shutdown, task.Crash,
-		task.Cancelled, task.InputRejected:
+		task.Cancelled, task.InputRejected, task.DeliveryFailed, task.EndpointDisabled:
 	}
 	return task.InternalFailure
 }

@@ -58,14 +58,27 @@ func (r *run) extract(ctx context.Context) (memory.Plan, error) {
 }
 
 func requestOf(add command.Add, lease Lease) model.Request {
+	policy := model.ReadPolicy(lease.Policy)
 	request := model.Request{
-		Prompt:   model.ReadPolicy(lease.Policy).Prompt,
-		Messages: make([]model.Message, len(add.Messages)), Instructions: add.Instructions, Said: lease.AcceptedAt, EventDate: add.EventDate,
+		Prompt:   policy.Prompt,
+		Messages: make([]model.Message, len(add.Messages)), Instructions: wishesOf(policy, add), Categories: policy.Categories,
+		Said: lease.AcceptedAt, EventDate: add.EventDate,
+	}
+	if len(add.Categories) > 0 {
+		request.Categories = add.Categories
 	}
 	for i, m := range add.Messages {
 		request.Messages[i] = model.Message{Role: m.Role, Name: m.Name, Content: m.Content}
 	}
 	return request
+}
+
+// wishesOf returns the workspace's wishes and then the command's own.
+func wishesOf(policy model.Policy, add command.Add) string {
+	if policy.Instructions == "" || add.Instructions == "" {
+		return policy.Instructions + add.Instructions
+	}
+	return policy.Instructions + "\n\n" + add.Instructions
 }
 
 // planOf gives each fact its record. The ids are final. A fact without a date of its own has the command's.
@@ -82,7 +95,7 @@ func planOf(facts []model.Fact, add command.Add, known []KnownRecord) (memory.Pl
 		}
 		plan.Records = append(plan.Records, memory.Planned{
 			ID: id, Text: f.Text, Type: f.Type, EventDate: date, ExpiresAt: add.ExpiresAt, Metadata: add.Metadata,
-			Supersedes: target(known, f),
+			Categories: f.Categories, Supersedes: target(known, f),
 		})
 	}
 	return plan, nil

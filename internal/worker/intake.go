@@ -107,7 +107,7 @@ func (w *Worker) take(ctx context.Context, found []Wakeup, n int) {
 func (w *Worker) serve(ctx context.Context, id uuid.UUID, msg Wakeup, claimed func(bool)) {
 	defer w.slots.give(1)
 	defer w.hold(id)()
-	lease, sent, err := w.claim(ctx, id, msg == nil)
+	lease, sent, err := w.claim(ctx, w.who, id, msg == nil)
 	if claimed != nil {
 		claimed(lease != nil)
 	}
@@ -138,7 +138,7 @@ func (w *Worker) serve(ctx context.Context, id uuid.UUID, msg Wakeup, claimed fu
 // process's clock. It isn't cut short by Stop: a lease that was given must be known to be given back. A claim whose
 // COMMIT may have happened is asked for again with its token for half of the lease's time, whatever other errors come in
 // between: a database that restarts must not leave a lease without a holder.
-func (w *Worker) claim(ctx context.Context, id uuid.UUID, skipLocked bool) (*Lease, time.Time, error) {
+func (w *Worker) claim(ctx context.Context, who Claimant, id uuid.UUID, skipLocked bool) (*Lease, time.Time, error) {
 	token, err := uuid.NewRandom()
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("make lease token: %w", err)
@@ -150,7 +150,7 @@ func (w *Worker) claim(ctx context.Context, id uuid.UUID, skipLocked bool) (*Lea
 	for try := 0; ; try++ {
 		limited, cancel := context.WithTimeout(ctx, min(claimBound, w.cfg.LeaseTTL/3, time.Until(last)))
 		// A row that is locked may be locked by the lost claim itself: what is open waits for it.
-		answer := w.deps.Claims.Claim(limited, w.who, ask, skipLocked && !open)
+		answer := w.deps.Claims.Claim(limited, who, ask, skipLocked && !open)
 		cancel()
 		if len(answer) != 1 {
 			return nil, sent, fmt.Errorf("claim: %d answers to one ask", len(answer))

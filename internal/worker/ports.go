@@ -77,23 +77,26 @@ const (
 	StepRepeated    Trouble = "step_repeated"
 	AckFailed       Trouble = "ack_failed"
 	ProviderUnsaved Trouble = "provider_unsaved"
+	DispatchFailed  Trouble = "dispatch_failed"
 )
 
 // Deps is what a worker needs. Wakeups may be nil: the worker then only polls. Beats may be nil: heartbeats then
 // go to Claims. Observer may be nil.
 type Deps struct {
-	Claims    Claims
-	Steps     Steps
-	Providers Providers
-	Beats     Beats
-	Known     Known             // nil: extraction is told nothing of what is known
-	Jobs      map[task.Kind]Job // kinds that work in pieces
-	Extractor model.Extractor
-	Embedder  model.Embedder
-	Wakeups   Wakeups
-	Publisher Publisher
-	Notifier  Notifier
-	Observer  Observer
+	Claims     Claims
+	Steps      Steps
+	Providers  Providers
+	Beats      Beats
+	Known      Known             // nil: extraction is told nothing of what is known
+	Jobs       map[task.Kind]Job // kinds that work in pieces
+	Deliveries Deliveries        // nil, as Deliverer: webhooks are left to others
+	Deliverer  Deliverer
+	Extractor  model.Extractor
+	Embedder   model.Embedder
+	Wakeups    Wakeups
+	Publisher  Publisher
+	Notifier   Notifier
+	Observer   Observer
 }
 
 // unobserved counts nothing.

@@ -105,6 +105,10 @@ func (r *run) execute(ctx context.Context) (Done, error) {
 			done, err = r.pieces(ctx, job)
 			return err
 		}
+		if r.lease.Kind == task.Webhook {
+			done, err = r.deliver(ctx)
+			return err
+		}
 		switch r.lease.Stage {
 		case task.Accepted:
 			done, err = r.infer(ctx)
@@ -121,7 +125,7 @@ func (r *run) execute(ctx context.Context) (Done, error) {
 // enter lets a task that crashed before wait until it is alone in the process, so that it can't take others
 // down with it. A second such task is given back.
 func (r *run) enter(ctx context.Context) (leave func(), err error) {
-	if r.lease.Crashes < soloCrashes {
+	if r.lease.Crashes < soloCrashes || r.lease.Kind == task.Webhook { // a delivery reads nothing that could crash it
 		return func() {}, nil
 	}
 	if !r.w.solo.CompareAndSwap(false, true) {

@@ -29,9 +29,11 @@ type Worker struct {
 	who  Claimant
 	log  zerolog.Logger
 
-	slots *slots
-	solo  atomic.Bool // a task that crashed before has the process to itself, or waits for it
-	calm  breather    // after the database failed: intake waits
+	slots   *slots
+	places  *slots        // of deliveries, beside the slots
+	parcels chan struct{} // deliveries have been made
+	solo    atomic.Bool   // a task that crashed before has the process to itself, or waits for it
+	calm    breather      // after the database failed: intake waits
 
 	mu    sync.Mutex
 	state lifecycle
@@ -59,6 +61,8 @@ func New(deps Deps, cfg Config) (*Worker, error) {
 		return nil, errors.New("worker: claims, steps and providers are required")
 	case deps.Extractor == nil || deps.Embedder == nil:
 		return nil, errors.New("worker: an extractor and an embedder are required")
+	case (deps.Deliveries == nil) != (deps.Deliverer == nil):
+		return nil, errors.New("worker: deliveries need a deliverer, and the other way round")
 	case deps.Publisher == nil || deps.Notifier == nil:
 		return nil, errors.New("worker: a publisher and a notifier are required")
 	}
@@ -78,7 +82,7 @@ func New(deps Deps, cfg Config) (*Worker, error) {
 			Worker: cfg.Worker, TTL: cfg.LeaseTTL, Kinds: kindsOf(cfg, deps), Format: command.Format,
 			MaxAttempts: cfg.Policy.MaxAttempts, Extractor: deps.Extractor.Provider(), Embedder: deps.Embedder.Provider(),
 		},
-		slots: newSlots(cfg.Slots), live: map[uuid.UUID]int{}, done: make(chan struct{}),
+		slots: newSlots(cfg.Slots), places: newSlots(max(1, cfg.Slots/deliverShare)), parcels: make(chan struct{}, 1), live: map[uuid.UUID]int{}, done: make(chan struct{}),
 	}, nil
 }
 
@@ -109,6 +113,10 @@ func (w *Worker) Start(ctx context.Context) error {
 	}
 	if w.cfg.Poll > 0 {
 		w.wg.Go(func() { w.drain(intake) })
+	}
+	if w.deps.Deliveries != nil {
+		w.wg.Go(func() { w.dispatch(intake) })
+		w.wg.Go(func() { w.send(intake) })
 	}
 	go func() {
 		w.wg.Wait()

@@ -77,7 +77,8 @@ type Accepter struct {
 	policy    []byte
 }
 
-// NewAccepter returns an Accepter. Policy is the extraction policy that is kept with each task, as JSON.
+// NewAccepter returns an Accepter. Policy is the service's extraction policy, as JSON; it is kept with each task
+// together with the workspace's.
 func NewAccepter(store AcceptStore, publisher Publisher, prices credit.Prices, policy []byte) (*Accepter, error) {
 	if store == nil || publisher == nil {
 		return nil, errors.New("accepter: store and publisher are required")
@@ -110,13 +111,17 @@ func (a *Accepter) Accept(ctx context.Context, caller access.Caller, key command
 	if err != nil {
 		return Receipt{}, err
 	}
+	policy, err := snapshot(a.policy, caller.Workspace)
+	if err != nil {
+		return Receipt{}, err
+	}
 	id, err := uuid.NewV7()
 	if err != nil {
 		return Receipt{}, fmt.Errorf("make event id: %w", err)
 	}
 	item := Acceptance{
 		TaskID: id, WorkspaceID: caller.Workspace.ID, Kind: task.Infer, Claim: claim, Scope: add.Scope,
-		Ordered: add.Ordered, Payload: payload, Format: command.Format, Policy: a.policy,
+		Ordered: add.Ordered, Payload: payload, Format: command.Format, Policy: policy,
 		Price: a.prices.Of(task.Infer, caller.Workspace.Metered), Priority: task.Interactive,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptBound)

@@ -77,7 +77,8 @@ type Items struct {
 	policy    []byte
 }
 
-// NewItems returns the use cases of items. Policy is the extraction policy that is kept with each task, as JSON.
+// NewItems returns the use cases of items. Policy is the service's extraction policy, as JSON; it is kept with each
+// task together with the workspace's.
 func NewItems(store ItemStore, publisher Publisher, notifier Notifier, embedder model.Embedder, prices credit.Prices, policy []byte) (*Items, error) {
 	if store == nil || publisher == nil || notifier == nil || embedder == nil {
 		return nil, errors.New("items: store, publisher, notifier and embedder are required")
@@ -150,8 +151,12 @@ func (s *Items) Keep(ctx context.Context, caller access.Caller, account string, 
 
 // ask gives each distinct item its task and tells for each sent one where it is in the ask.
 func (s *Items) ask(workspace access.Workspace, account string, items []command.Item) (ItemsAsk, []int, error) {
+	policy, err := snapshot(s.policy, workspace)
+	if err != nil {
+		return ItemsAsk{}, nil, err
+	}
 	ask := ItemsAsk{
-		WorkspaceID: workspace.ID, Account: account, Format: command.Format, Policy: s.policy,
+		WorkspaceID: workspace.ID, Account: account, Format: command.Format, Policy: policy,
 		Price: s.prices.Of(task.Item, workspace.Metered),
 	}
 	places := make([]int, len(items))

@@ -112,25 +112,25 @@ func (e EventResultEvent) Valid() bool {
 
 // Defines values for EventStatus.
 const (
-	FAILED    EventStatus = "FAILED"
-	PENDING   EventStatus = "PENDING"
-	RETRYING  EventStatus = "RETRYING"
-	RUNNING   EventStatus = "RUNNING"
-	SUCCEEDED EventStatus = "SUCCEEDED"
+	EventStatusFAILED    EventStatus = "FAILED"
+	EventStatusPENDING   EventStatus = "PENDING"
+	EventStatusRETRYING  EventStatus = "RETRYING"
+	EventStatusRUNNING   EventStatus = "RUNNING"
+	EventStatusSUCCEEDED EventStatus = "SUCCEEDED"
 )
 
 // Valid indicates whether the value is a known member of the EventStatus enum.
 func (e EventStatus) Valid() bool {
 	switch e {
-	case FAILED:
+	case EventStatusFAILED:
 		return true
-	case PENDING:
+	case EventStatusPENDING:
 		return true
-	case RETRYING:
+	case EventStatusRETRYING:
 		return true
-	case RUNNING:
+	case EventStatusRUNNING:
 		return true
-	case SUCCEEDED:
+	case EventStatusSUCCEEDED:
 		return true
 	default:
 		return false
@@ -139,43 +139,85 @@ func (e EventStatus) Valid() bool {
 
 // Defines values for EventType.
 const (
-	Export            EventType = "export"
-	Import            EventType = "import"
-	MemoryAdd         EventType = "memory_add"
-	MemoryBatchDelete EventType = "memory_batch_delete"
-	MemoryBatchUpdate EventType = "memory_batch_update"
-	MemoryDelete      EventType = "memory_delete"
-	MemoryInfer       EventType = "memory_infer"
-	MemoryItem        EventType = "memory_item"
-	MemoryUpdate      EventType = "memory_update"
-	ScopeErase        EventType = "scope_erase"
-	WebhookDelivery   EventType = "webhook_delivery"
+	EventTypeExport            EventType = "export"
+	EventTypeImport            EventType = "import"
+	EventTypeMemoryAdd         EventType = "memory_add"
+	EventTypeMemoryBatchDelete EventType = "memory_batch_delete"
+	EventTypeMemoryBatchUpdate EventType = "memory_batch_update"
+	EventTypeMemoryDelete      EventType = "memory_delete"
+	EventTypeMemoryInfer       EventType = "memory_infer"
+	EventTypeMemoryItem        EventType = "memory_item"
+	EventTypeMemoryUpdate      EventType = "memory_update"
+	EventTypeScopeErase        EventType = "scope_erase"
+	EventTypeWebhookDelivery   EventType = "webhook_delivery"
 )
 
 // Valid indicates whether the value is a known member of the EventType enum.
 func (e EventType) Valid() bool {
 	switch e {
-	case Export:
+	case EventTypeExport:
 		return true
-	case Import:
+	case EventTypeImport:
 		return true
-	case MemoryAdd:
+	case EventTypeMemoryAdd:
 		return true
-	case MemoryBatchDelete:
+	case EventTypeMemoryBatchDelete:
 		return true
-	case MemoryBatchUpdate:
+	case EventTypeMemoryBatchUpdate:
 		return true
-	case MemoryDelete:
+	case EventTypeMemoryDelete:
 		return true
-	case MemoryInfer:
+	case EventTypeMemoryInfer:
 		return true
-	case MemoryItem:
+	case EventTypeMemoryItem:
 		return true
-	case MemoryUpdate:
+	case EventTypeMemoryUpdate:
 		return true
-	case ScopeErase:
+	case EventTypeScopeErase:
 		return true
-	case WebhookDelivery:
+	case EventTypeWebhookDelivery:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for FeedbackFeedback.
+const (
+	FeedbackFeedbackNEGATIVE     FeedbackFeedback = "NEGATIVE"
+	FeedbackFeedbackPOSITIVE     FeedbackFeedback = "POSITIVE"
+	FeedbackFeedbackVERYNEGATIVE FeedbackFeedback = "VERY_NEGATIVE"
+)
+
+// Valid indicates whether the value is a known member of the FeedbackFeedback enum.
+func (e FeedbackFeedback) Valid() bool {
+	switch e {
+	case FeedbackFeedbackNEGATIVE:
+		return true
+	case FeedbackFeedbackPOSITIVE:
+		return true
+	case FeedbackFeedbackVERYNEGATIVE:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for FeedbackRequestFeedback.
+const (
+	FeedbackRequestFeedbackNEGATIVE     FeedbackRequestFeedback = "NEGATIVE"
+	FeedbackRequestFeedbackPOSITIVE     FeedbackRequestFeedback = "POSITIVE"
+	FeedbackRequestFeedbackVERYNEGATIVE FeedbackRequestFeedback = "VERY_NEGATIVE"
+)
+
+// Valid indicates whether the value is a known member of the FeedbackRequestFeedback enum.
+func (e FeedbackRequestFeedback) Valid() bool {
+	switch e {
+	case FeedbackRequestFeedbackNEGATIVE:
+		return true
+	case FeedbackRequestFeedbackPOSITIVE:
+		return true
+	case FeedbackRequestFeedbackVERYNEGATIVE:
 		return true
 	default:
 		return false
@@ -245,6 +287,108 @@ func (e SearchRequestMode) Valid() bool {
 	}
 }
 
+// Defines values for WebhookDisabledReason.
+const (
+	ByCaller WebhookDisabledReason = "by_caller"
+	Failing  WebhookDisabledReason = "failing"
+	Gone     WebhookDisabledReason = "gone"
+)
+
+// Valid indicates whether the value is a known member of the WebhookDisabledReason enum.
+func (e WebhookDisabledReason) Valid() bool {
+	switch e {
+	case ByCaller:
+		return true
+	case Failing:
+		return true
+	case Gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookKind.
+const (
+	WebhookKindExport            WebhookKind = "export"
+	WebhookKindImport            WebhookKind = "import"
+	WebhookKindMemoryAdd         WebhookKind = "memory_add"
+	WebhookKindMemoryBatchDelete WebhookKind = "memory_batch_delete"
+	WebhookKindMemoryBatchUpdate WebhookKind = "memory_batch_update"
+	WebhookKindMemoryDelete      WebhookKind = "memory_delete"
+	WebhookKindMemoryInfer       WebhookKind = "memory_infer"
+	WebhookKindMemoryItem        WebhookKind = "memory_item"
+	WebhookKindMemoryUpdate      WebhookKind = "memory_update"
+	WebhookKindScopeErase        WebhookKind = "scope_erase"
+)
+
+// Valid indicates whether the value is a known member of the WebhookKind enum.
+func (e WebhookKind) Valid() bool {
+	switch e {
+	case WebhookKindExport:
+		return true
+	case WebhookKindImport:
+		return true
+	case WebhookKindMemoryAdd:
+		return true
+	case WebhookKindMemoryBatchDelete:
+		return true
+	case WebhookKindMemoryBatchUpdate:
+		return true
+	case WebhookKindMemoryDelete:
+		return true
+	case WebhookKindMemoryInfer:
+		return true
+	case WebhookKindMemoryItem:
+		return true
+	case WebhookKindMemoryUpdate:
+		return true
+	case WebhookKindScopeErase:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookType.
+const (
+	EventFailed    WebhookType = "event.failed"
+	EventSucceeded WebhookType = "event.succeeded"
+)
+
+// Valid indicates whether the value is a known member of the WebhookType enum.
+func (e WebhookType) Valid() bool {
+	switch e {
+	case EventFailed:
+		return true
+	case EventSucceeded:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for StreamEventsParamsStatus.
+const (
+	StreamEventsParamsStatusFAILED    StreamEventsParamsStatus = "FAILED"
+	StreamEventsParamsStatusRETRYING  StreamEventsParamsStatus = "RETRYING"
+	StreamEventsParamsStatusSUCCEEDED StreamEventsParamsStatus = "SUCCEEDED"
+)
+
+// Valid indicates whether the value is a known member of the StreamEventsParamsStatus enum.
+func (e StreamEventsParamsStatus) Valid() bool {
+	switch e {
+	case StreamEventsParamsStatusFAILED:
+		return true
+	case StreamEventsParamsStatusRETRYING:
+		return true
+	case StreamEventsParamsStatusSUCCEEDED:
+		return true
+	default:
+		return false
+	}
+}
+
 // AddReceipt defines model for AddReceipt.
 type AddReceipt struct {
 	EventId string      `json:"event_id"`
@@ -260,6 +404,9 @@ type AddRequest struct {
 	// AppId 1 to 512 characters after trimming.
 	AppId *ScopeID `json:"app_id,omitempty"`
 
+	// Categories What the memories of this conversation may be filed under, in place of the workspace's categories.
+	Categories *[]Category `json:"categories,omitempty"`
+
 	// Content Short for one user message.
 	Content *string `json:"content,omitempty"`
 
@@ -273,7 +420,7 @@ type AddRequest struct {
 	// Infer Extract memories with a model (true), or store each message as it is (false).
 	Infer *bool `json:"infer,omitempty"`
 
-	// Instructions Wishes for the extraction of this conversation.
+	// Instructions Wishes for the extraction of this conversation, on top of the workspace's.
 	Instructions *string `json:"instructions,omitempty"`
 
 	// Messages 1 to 500 of `{"role", "content", "name"?}`, or a string, which is one user message. A role is 1 to 64
@@ -319,6 +466,15 @@ type BatchChangeRequest struct {
 type BatchDeleteRequest struct {
 	// Ids 1 to 1,000, each memory once.
 	Ids []string `json:"ids"`
+}
+
+// Category A subject of memories. At most 100 in a list, no two names that differ in case alone.
+type Category struct {
+	// Description What belongs to it, at most 500 characters.
+	Description *string `json:"description,omitempty"`
+
+	// Name 1 to 100 characters.
+	Name string `json:"name"`
 }
 
 // ChangeRequest At least one of `content`, `metadata` and `expires_at`.
@@ -380,6 +536,40 @@ type Credits struct {
 
 	// Metered False when nothing is charged.
 	Metered bool `json:"metered"`
+}
+
+// Delivery defines model for Delivery.
+type Delivery struct {
+	Attempts    int        `json:"attempts"`
+	CompletedAt *time.Time `json:"completed_at"`
+	CreatedAt   time.Time  `json:"created_at"`
+	ErrorCode   *string    `json:"error_code"`
+
+	// EventId What it tells of; null for a test.
+	EventId    *string `json:"event_id"`
+	Generation *int    `json:"generation"`
+
+	// Id The event that delivers it. It can be retried like any event.
+	Id            string     `json:"id"`
+	LastAttemptAt *time.Time `json:"last_attempt_at"`
+
+	// LastError Why the last attempt failed.
+	LastError *string `json:"last_error"`
+
+	// LastStatus The HTTP status of the last attempt, null when there was no answer.
+	LastStatus *int `json:"last_status"`
+
+	// MessageId The `webhook-id` of all its attempts.
+	MessageId     string      `json:"message_id"`
+	NextAttemptAt *time.Time  `json:"next_attempt_at"`
+	Status        EventStatus `json:"status"`
+	Type          string      `json:"type"`
+}
+
+// DeliveryPage defines model for DeliveryPage.
+type DeliveryPage struct {
+	NextCursor *string    `json:"next_cursor"`
+	Results    []Delivery `json:"results"`
 }
 
 // Entity defines model for Entity.
@@ -500,6 +690,43 @@ type Explanation struct {
 	Semantic *ScorePart `json:"semantic"`
 }
 
+// ExtractionPolicy defines model for ExtractionPolicy.
+type ExtractionPolicy struct {
+	// Categories What memories may be filed under.
+	Categories []Category `json:"categories"`
+
+	// Instructions Wishes for each extraction; those of a command come on top.
+	Instructions string `json:"instructions"`
+}
+
+// ExtractionPolicyRequest defines model for ExtractionPolicyRequest.
+type ExtractionPolicyRequest struct {
+	Categories   *[]Category `json:"categories,omitempty"`
+	Instructions *string     `json:"instructions,omitempty"`
+}
+
+// Feedback defines model for Feedback.
+type Feedback struct {
+	Feedback *FeedbackFeedback `json:"feedback"`
+
+	// Id The memory's id.
+	Id        string     `json:"id"`
+	Reason    *string    `json:"reason"`
+	UpdatedAt *time.Time `json:"updated_at"`
+}
+
+// FeedbackFeedback defines model for Feedback.Feedback.
+type FeedbackFeedback string
+
+// FeedbackRequest defines model for FeedbackRequest.
+type FeedbackRequest struct {
+	Feedback *FeedbackRequestFeedback `json:"feedback"`
+	Reason   *string                  `json:"reason,omitempty"`
+}
+
+// FeedbackRequestFeedback defines model for FeedbackRequest.Feedback.
+type FeedbackRequestFeedback string
+
 // Health defines model for Health.
 type Health struct {
 	// Checks What was measured, null while the database does not answer.
@@ -554,11 +781,14 @@ type ItemError struct {
 
 // Memory defines model for Memory.
 type Memory struct {
-	AgentId   *string    `json:"agent_id"`
-	AppId     *string    `json:"app_id"`
-	CreatedAt time.Time  `json:"created_at"`
-	EventDate *time.Time `json:"event_date"`
-	ExpiresAt *time.Time `json:"expires_at"`
+	AgentId *string `json:"agent_id"`
+	AppId   *string `json:"app_id"`
+
+	// Categories What it is filed under, by the names of the policy that it was read with.
+	Categories []string   `json:"categories"`
+	CreatedAt  time.Time  `json:"created_at"`
+	EventDate  *time.Time `json:"event_date"`
+	ExpiresAt  *time.Time `json:"expires_at"`
 
 	// Explain The parts of a score. What one way did not find has null for it.
 	Explain *Explanation `json:"explain,omitempty"`
@@ -619,6 +849,12 @@ type Progress struct {
 	// Line The first wrong line of an import, from 1.
 	Line  *int64 `json:"line,omitempty"`
 	Total int64  `json:"total"`
+}
+
+// ReplayResult defines model for ReplayResult.
+type ReplayResult struct {
+	NextCursor *string `json:"next_cursor"`
+	Replayed   int     `json:"replayed"`
 }
 
 // RetryRequest defines model for RetryRequest.
@@ -689,6 +925,104 @@ type Usage struct {
 	Settled       int64 `json:"settled"`
 	TokensIn      int64 `json:"tokens_in"`
 	TokensOut     int64 `json:"tokens_out"`
+}
+
+// Webhook defines model for Webhook.
+type Webhook struct {
+	Active         bool                   `json:"active"`
+	CreatedAt      time.Time              `json:"created_at"`
+	DisabledReason *WebhookDisabledReason `json:"disabled_reason"`
+	EventTypes     []WebhookType          `json:"event_types"`
+
+	// FailingSince The first failure since the last success.
+	FailingSince *time.Time `json:"failing_since"`
+	Id           string     `json:"id"`
+
+	// Kinds Kinds of work that are told; empty is all.
+	Kinds     []WebhookKind `json:"kinds"`
+	Name      string        `json:"name"`
+	UpdatedAt time.Time     `json:"updated_at"`
+	Url       string        `json:"url"`
+}
+
+// WebhookChange defines model for WebhookChange.
+type WebhookChange struct {
+	Active     *bool          `json:"active,omitempty"`
+	EventTypes *[]WebhookType `json:"event_types,omitempty"`
+
+	// Kinds Kinds of work that are told; empty is all.
+	Kinds *[]WebhookKind `json:"kinds,omitempty"`
+	Name  *string        `json:"name,omitempty"`
+
+	// Url https, without user information and fragment, at a public name or address.
+	Url *string `json:"url,omitempty"`
+}
+
+// WebhookCreate defines model for WebhookCreate.
+type WebhookCreate struct {
+	EventTypes []WebhookType `json:"event_types"`
+
+	// Kinds Kinds of work that are told; empty is all.
+	Kinds *[]WebhookKind `json:"kinds,omitempty"`
+	Name  *string        `json:"name,omitempty"`
+
+	// Url https, without user information and fragment, at a public name or address.
+	Url string `json:"url"`
+}
+
+// WebhookDeleted defines model for WebhookDeleted.
+type WebhookDeleted struct {
+	Deleted bool   `json:"deleted"`
+	Id      string `json:"id"`
+}
+
+// WebhookDisabledReason `gone`: it answered 410; `failing`: nothing was taken for five days; `by_caller`.
+type WebhookDisabledReason string
+
+// WebhookKind defines model for WebhookKind.
+type WebhookKind string
+
+// WebhookList defines model for WebhookList.
+type WebhookList struct {
+	Results []Webhook `json:"results"`
+}
+
+// WebhookReplay At least one of `since`, `until` and `failed_only`.
+type WebhookReplay struct {
+	Cursor *string `json:"cursor,omitempty"`
+
+	// FailedOnly Only those that failed for good.
+	FailedOnly *bool `json:"failed_only,omitempty"`
+
+	// Since Deliveries that were made then or later.
+	Since *time.Time `json:"since,omitempty"`
+
+	// Until Deliveries that were made before.
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// WebhookType defines model for WebhookType.
+type WebhookType string
+
+// WebhookWithSecret defines model for WebhookWithSecret.
+type WebhookWithSecret struct {
+	Active         bool                   `json:"active"`
+	CreatedAt      time.Time              `json:"created_at"`
+	DisabledReason *WebhookDisabledReason `json:"disabled_reason"`
+	EventTypes     []WebhookType          `json:"event_types"`
+
+	// FailingSince The first failure since the last success.
+	FailingSince *time.Time `json:"failing_since"`
+	Id           string     `json:"id"`
+
+	// Kinds Kinds of work that are told; empty is all.
+	Kinds []WebhookKind `json:"kinds"`
+	Name  string        `json:"name"`
+
+	// Secret `whsec_` and base64 of 32 bytes. It is not shown again.
+	Secret    string    `json:"secret"`
+	UpdatedAt time.Time `json:"updated_at"`
+	Url       string    `json:"url"`
 }
 
 // AgentID defines model for AgentID.
@@ -790,6 +1124,24 @@ type ListEventsParams struct {
 	// never trimmed or cut. A comma is taken in quotes only.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
+
+// StreamEventsParams defines parameters for StreamEvents.
+type StreamEventsParams struct {
+	// After The id to go on behind, for clients that set no headers.
+	After *string `form:"after,omitempty" json:"after,omitempty"`
+
+	// Type Types to tell of, separated by commas.
+	Type *[]EventType `form:"type,omitempty" json:"type,omitempty"`
+
+	// Status What to tell of, separated by commas.
+	Status *[]StreamEventsParamsStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// LastEventID The id to go on behind. It comes before `after`.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
+
+// StreamEventsParamsStatus defines parameters for StreamEvents.
+type StreamEventsParamsStatus string
 
 // GetEventParams defines parameters for GetEvent.
 type GetEventParams struct {
@@ -921,6 +1273,15 @@ type RetryOperationParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ListDeliveriesParams defines parameters for ListDeliveries.
+type ListDeliveriesParams struct {
+	// Limit How many results a page has at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before, for the same query.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // CancelEventJSONRequestBody defines body for CancelEvent for application/json ContentType.
 type CancelEventJSONRequestBody = Nothing
 
@@ -929,6 +1290,9 @@ type RetryEventJSONRequestBody = RetryRequest
 
 // ExportWorkspaceJSONRequestBody defines body for ExportWorkspace for application/json ContentType.
 type ExportWorkspaceJSONRequestBody = Nothing
+
+// SetExtractionPolicyJSONRequestBody defines body for SetExtractionPolicy for application/json ContentType.
+type SetExtractionPolicyJSONRequestBody = ExtractionPolicyRequest
 
 // AddMemoriesJSONRequestBody defines body for AddMemories for application/json ContentType.
 type AddMemoriesJSONRequestBody = AddRequest
@@ -945,8 +1309,26 @@ type SearchMemoriesJSONRequestBody = SearchRequest
 // ChangeMemoryJSONRequestBody defines body for ChangeMemory for application/json ContentType.
 type ChangeMemoryJSONRequestBody = ChangeRequest
 
+// GiveFeedbackJSONRequestBody defines body for GiveFeedback for application/json ContentType.
+type GiveFeedbackJSONRequestBody = FeedbackRequest
+
 // RetryOperationJSONRequestBody defines body for RetryOperation for application/json ContentType.
 type RetryOperationJSONRequestBody = RetryRequest
+
+// CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
+type CreateWebhookJSONRequestBody = WebhookCreate
+
+// ChangeWebhookJSONRequestBody defines body for ChangeWebhook for application/json ContentType.
+type ChangeWebhookJSONRequestBody = WebhookChange
+
+// ReplayWebhookJSONRequestBody defines body for ReplayWebhook for application/json ContentType.
+type ReplayWebhookJSONRequestBody = WebhookReplay
+
+// RotateWebhookSecretJSONRequestBody defines body for RotateWebhookSecret for application/json ContentType.
+type RotateWebhookSecretJSONRequestBody = Nothing
+
+// TestWebhookJSONRequestBody defines body for TestWebhook for application/json ContentType.
+type TestWebhookJSONRequestBody = Nothing
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -968,6 +1350,9 @@ type ServerInterface interface {
 	// ListEvents List events, newest first
 	// (GET /v1/events)
 	ListEvents(ctx echo.Context, params ListEventsParams) error
+	// StreamEvents Follow what becomes of all events, as Server-Sent Events
+	// (GET /v1/events/stream)
+	StreamEvents(ctx echo.Context, params StreamEventsParams) error
 	// GetEvent Read one event, or wait for its end
 	// (GET /v1/events/{id})
 	GetEvent(ctx echo.Context, id ID, params GetEventParams) error
@@ -983,6 +1368,12 @@ type ServerInterface interface {
 	// ReadExport Read a finished snapshot
 	// (GET /v1/exports/{id})
 	ReadExport(ctx echo.Context, id ID) error
+	// GetExtractionPolicy Read what the workspace adds to how conversations are read
+	// (GET /v1/extraction-policy)
+	GetExtractionPolicy(ctx echo.Context) error
+	// SetExtractionPolicy Replace it
+	// (PUT /v1/extraction-policy)
+	SetExtractionPolicy(ctx echo.Context) error
 	// GetHealth Tell whether the service keeps up, and why not
 	// (GET /v1/health)
 	GetHealth(ctx echo.Context) error
@@ -1016,6 +1407,9 @@ type ServerInterface interface {
 	// ChangeMemory Change one memory
 	// (PUT /v1/memories/{id})
 	ChangeMemory(ctx echo.Context, id ID, params ChangeMemoryParams) error
+	// GiveFeedback Say whether a live memory is right
+	// (PUT /v1/memories/{id}/feedback)
+	GiveFeedback(ctx echo.Context, id ID) error
 	// GetMemoryHistory Read what became of a memory, oldest change first
 	// (GET /v1/memories/{id}/history)
 	GetMemoryHistory(ctx echo.Context, id ID, params GetMemoryHistoryParams) error
@@ -1031,6 +1425,33 @@ type ServerInterface interface {
 	// RetryOperation Authorise a new run of a failed operation
 	// (POST /v1/operations/{id}/retry)
 	RetryOperation(ctx echo.Context, id ID, params RetryOperationParams) error
+	// ListWebhooks List webhooks, oldest first
+	// (GET /v1/webhooks)
+	ListWebhooks(ctx echo.Context) error
+	// CreateWebhook Tell a receiver of what ends
+	// (POST /v1/webhooks)
+	CreateWebhook(ctx echo.Context) error
+	// DeleteWebhook Delete a webhook with its deliveries
+	// (DELETE /v1/webhooks/{id})
+	DeleteWebhook(ctx echo.Context, id ID) error
+	// GetWebhook Read a webhook
+	// (GET /v1/webhooks/{id})
+	GetWebhook(ctx echo.Context, id ID) error
+	// ChangeWebhook Change a webhook
+	// (PUT /v1/webhooks/{id})
+	ChangeWebhook(ctx echo.Context, id ID) error
+	// ListDeliveries List what was sent, newest first
+	// (GET /v1/webhooks/{id}/deliveries)
+	ListDeliveries(ctx echo.Context, id ID, params ListDeliveriesParams) error
+	// ReplayWebhook Send deliveries again
+	// (POST /v1/webhooks/{id}/replay)
+	ReplayWebhook(ctx echo.Context, id ID) error
+	// RotateWebhookSecret Make a new secret
+	// (POST /v1/webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx echo.Context, id ID) error
+	// TestWebhook Send a test message
+	// (POST /v1/webhooks/{id}/test)
+	TestWebhook(ctx echo.Context, id ID) error
 }
 
 // ServerInterfaceWrapper converts echo contexts to parameters.
@@ -1228,6 +1649,55 @@ func (w *ServerInterfaceWrapper) ListEvents(ctx echo.Context) error {
 	return err
 }
 
+// StreamEvents converts echo context to params.
+func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params StreamEventsParams
+	// ------------- Optional query parameter "after" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "after", ctx.QueryParams(), &params.After, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter after: %s", err))
+	}
+
+	// ------------- Optional query parameter "type" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, false, "type", ctx.QueryParams(), &params.Type, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter type: %s", err))
+	}
+
+	// ------------- Optional query parameter "status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, false, "status", ctx.QueryParams(), &params.Status, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter status: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Last-Event-ID, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Last-Event-ID: %s", err))
+		}
+
+		params.LastEventID = &LastEventID
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.StreamEvents(ctx, params)
+	return err
+}
+
 // GetEvent converts echo context to params.
 func (w *ServerInterfaceWrapper) GetEvent(ctx echo.Context) error {
 	var err error
@@ -1379,6 +1849,24 @@ func (w *ServerInterfaceWrapper) ReadExport(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ReadExport(ctx, id)
+	return err
+}
+
+// GetExtractionPolicy converts echo context to params.
+func (w *ServerInterfaceWrapper) GetExtractionPolicy(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetExtractionPolicy(ctx)
+	return err
+}
+
+// SetExtractionPolicy converts echo context to params.
+func (w *ServerInterfaceWrapper) SetExtractionPolicy(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetExtractionPolicy(ctx)
 	return err
 }
 
@@ -1713,6 +2201,22 @@ func (w *ServerInterfaceWrapper) ChangeMemory(ctx echo.Context) error {
 	return err
 }
 
+// GiveFeedback converts echo context to params.
+func (w *ServerInterfaceWrapper) GiveFeedback(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GiveFeedback(ctx, id)
+	return err
+}
+
 // GetMemoryHistory converts echo context to params.
 func (w *ServerInterfaceWrapper) GetMemoryHistory(ctx echo.Context) error {
 	var err error
@@ -1886,6 +2390,152 @@ func (w *ServerInterfaceWrapper) RetryOperation(ctx echo.Context) error {
 	return err
 }
 
+// ListWebhooks converts echo context to params.
+func (w *ServerInterfaceWrapper) ListWebhooks(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListWebhooks(ctx)
+	return err
+}
+
+// CreateWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateWebhook(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateWebhook(ctx)
+	return err
+}
+
+// DeleteWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteWebhook(ctx, id)
+	return err
+}
+
+// GetWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) GetWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetWebhook(ctx, id)
+	return err
+}
+
+// ChangeWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) ChangeWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ChangeWebhook(ctx, id)
+	return err
+}
+
+// ListDeliveries converts echo context to params.
+func (w *ServerInterfaceWrapper) ListDeliveries(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListDeliveriesParams
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListDeliveries(ctx, id, params)
+	return err
+}
+
+// ReplayWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) ReplayWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReplayWebhook(ctx, id)
+	return err
+}
+
+// RotateWebhookSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RotateWebhookSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RotateWebhookSecret(ctx, id)
+	return err
+}
+
+// TestWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) TestWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TestWebhook(ctx, id)
+	return err
+}
+
 // This is a simple interface which specifies echo.Route addition functions which
 // are present on both echo.Echo and echo.Group, since we want to allow using
 // either of them for path registration
@@ -1940,6 +2590,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.DELETE(options.BaseURL+"/v1/memories/batch", wrapper.DeleteMemories, options.OperationMiddlewares["deleteMemories"]...)
 	router.PUT(options.BaseURL+"/v1/memories/batch", wrapper.ChangeMemories, options.OperationMiddlewares["changeMemories"]...)
 	router.GET(options.BaseURL+"/v1/memories/:id/history", wrapper.GetMemoryHistory, options.OperationMiddlewares["getMemoryHistory"]...)
+	router.PUT(options.BaseURL+"/v1/memories/:id/feedback", wrapper.GiveFeedback, options.OperationMiddlewares["giveFeedback"]...)
+	router.GET(options.BaseURL+"/v1/extraction-policy", wrapper.GetExtractionPolicy, options.OperationMiddlewares["getExtractionPolicy"]...)
+	router.PUT(options.BaseURL+"/v1/extraction-policy", wrapper.SetExtractionPolicy, options.OperationMiddlewares["setExtractionPolicy"]...)
 	router.GET(options.BaseURL+"/v1/entities", wrapper.ListEntities, options.OperationMiddlewares["listEntities"]...)
 	router.DELETE(options.BaseURL+"/v1/entities/:type/:id", wrapper.EraseEntity, options.OperationMiddlewares["eraseEntity"]...)
 	router.GET(options.BaseURL+"/v1/entities/:type/:id", wrapper.GetEntity, options.OperationMiddlewares["getEntity"]...)
@@ -1947,6 +2600,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/memories/:id", wrapper.GetMemory, options.OperationMiddlewares["getMemory"]...)
 	router.PUT(options.BaseURL+"/v1/memories/:id", wrapper.ChangeMemory, options.OperationMiddlewares["changeMemory"]...)
 	router.GET(options.BaseURL+"/v1/events", wrapper.ListEvents, options.OperationMiddlewares["listEvents"]...)
+	router.GET(options.BaseURL+"/v1/events/stream", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/v1/events/:id", wrapper.GetEvent, options.OperationMiddlewares["getEvent"]...)
 	router.POST(options.BaseURL+"/v1/events/:id/retry", wrapper.RetryEvent, options.OperationMiddlewares["retryEvent"]...)
 	router.POST(options.BaseURL+"/v1/events/:id/cancel", wrapper.CancelEvent, options.OperationMiddlewares["cancelEvent"]...)
@@ -1956,6 +2610,15 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/v1/exports", wrapper.ExportWorkspace, options.OperationMiddlewares["exportWorkspace"]...)
 	router.GET(options.BaseURL+"/v1/exports/:id", wrapper.ReadExport, options.OperationMiddlewares["readExport"]...)
 	router.POST(options.BaseURL+"/v1/imports", wrapper.ImportWorkspace, options.OperationMiddlewares["importWorkspace"]...)
+	router.GET(options.BaseURL+"/v1/webhooks", wrapper.ListWebhooks, options.OperationMiddlewares["listWebhooks"]...)
+	router.POST(options.BaseURL+"/v1/webhooks", wrapper.CreateWebhook, options.OperationMiddlewares["createWebhook"]...)
+	router.DELETE(options.BaseURL+"/v1/webhooks/:id", wrapper.DeleteWebhook, options.OperationMiddlewares["deleteWebhook"]...)
+	router.GET(options.BaseURL+"/v1/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
+	router.PUT(options.BaseURL+"/v1/webhooks/:id", wrapper.ChangeWebhook, options.OperationMiddlewares["changeWebhook"]...)
+	router.POST(options.BaseURL+"/v1/webhooks/:id/rotate-secret", wrapper.RotateWebhookSecret, options.OperationMiddlewares["rotateWebhookSecret"]...)
+	router.POST(options.BaseURL+"/v1/webhooks/:id/test", wrapper.TestWebhook, options.OperationMiddlewares["testWebhook"]...)
+	router.GET(options.BaseURL+"/v1/webhooks/:id/deliveries", wrapper.ListDeliveries, options.OperationMiddlewares["listDeliveries"]...)
+	router.POST(options.BaseURL+"/v1/webhooks/:id/replay", wrapper.ReplayWebhook, options.OperationMiddlewares["replayWebhook"]...)
 	router.GET(options.BaseURL+"/v1/credits", wrapper.GetCredits, options.OperationMiddlewares["getCredits"]...)
 	router.GET(options.BaseURL+"/v1/credits/entries", wrapper.ListCreditEntries, options.OperationMiddlewares["listCreditEntries"]...)
 	router.GET(options.BaseURL+"/v1/health", wrapper.GetHealth, options.OperationMiddlewares["getHealth"]...)
@@ -2318,6 +2981,78 @@ func (response ListEventsdefaultApplicationProblemPlusJSONResponse) VisitListEve
 	return err
 }
 
+type StreamEventsRequestObject struct {
+	Params StreamEventsParams
+}
+
+type StreamEventsResponseObject interface {
+	VisitStreamEventsResponse(w http.ResponseWriter) error
+}
+
+type StreamEvents200TexteventStreamResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response StreamEvents200TexteventStreamResponse) VisitStreamEventsResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type StreamEventsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response StreamEventsdefaultApplicationProblemPlusJSONResponse) VisitStreamEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetEventRequestObject struct {
 	Id     ID `json:"id"`
 	Params GetEventParams
@@ -2605,6 +3340,91 @@ type ReadExportdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ReadExportdefaultApplicationProblemPlusJSONResponse) VisitReadExportResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetExtractionPolicyRequestObject struct {
+}
+
+type GetExtractionPolicyResponseObject interface {
+	VisitGetExtractionPolicyResponse(w http.ResponseWriter) error
+}
+
+type GetExtractionPolicy200JSONResponse ExtractionPolicy
+
+func (response GetExtractionPolicy200JSONResponse) VisitGetExtractionPolicyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetExtractionPolicydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response GetExtractionPolicydefaultApplicationProblemPlusJSONResponse) VisitGetExtractionPolicyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetExtractionPolicyRequestObject struct {
+	Body *SetExtractionPolicyJSONRequestBody
+}
+
+type SetExtractionPolicyResponseObject interface {
+	VisitSetExtractionPolicyResponse(w http.ResponseWriter) error
+}
+
+type SetExtractionPolicy200JSONResponse ExtractionPolicy
+
+func (response SetExtractionPolicy200JSONResponse) VisitSetExtractionPolicyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetExtractionPolicydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response SetExtractionPolicydefaultApplicationProblemPlusJSONResponse) VisitSetExtractionPolicyResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3199,6 +4019,50 @@ func (response ChangeMemorydefaultApplicationProblemPlusJSONResponse) VisitChang
 	return err
 }
 
+type GiveFeedbackRequestObject struct {
+	Id   ID `json:"id"`
+	Body *GiveFeedbackJSONRequestBody
+}
+
+type GiveFeedbackResponseObject interface {
+	VisitGiveFeedbackResponse(w http.ResponseWriter) error
+}
+
+type GiveFeedback200JSONResponse Feedback
+
+func (response GiveFeedback200JSONResponse) VisitGiveFeedbackResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GiveFeedbackdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response GiveFeedbackdefaultApplicationProblemPlusJSONResponse) VisitGiveFeedbackResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetMemoryHistoryRequestObject struct {
 	Id     ID `json:"id"`
 	Params GetMemoryHistoryParams
@@ -3451,6 +4315,397 @@ func (response RetryOperationdefaultApplicationProblemPlusJSONResponse) VisitRet
 	return err
 }
 
+type ListWebhooksRequestObject struct {
+}
+
+type ListWebhooksResponseObject interface {
+	VisitListWebhooksResponse(w http.ResponseWriter) error
+}
+
+type ListWebhooks200JSONResponse WebhookList
+
+func (response ListWebhooks200JSONResponse) VisitListWebhooksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListWebhooksdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ListWebhooksdefaultApplicationProblemPlusJSONResponse) VisitListWebhooksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateWebhookRequestObject struct {
+	Body *CreateWebhookJSONRequestBody
+}
+
+type CreateWebhookResponseObject interface {
+	VisitCreateWebhookResponse(w http.ResponseWriter) error
+}
+
+type CreateWebhook201JSONResponse WebhookWithSecret
+
+func (response CreateWebhook201JSONResponse) VisitCreateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response CreateWebhookdefaultApplicationProblemPlusJSONResponse) VisitCreateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteWebhookRequestObject struct {
+	Id ID `json:"id"`
+}
+
+type DeleteWebhookResponseObject interface {
+	VisitDeleteWebhookResponse(w http.ResponseWriter) error
+}
+
+type DeleteWebhook200JSONResponse WebhookDeleted
+
+func (response DeleteWebhook200JSONResponse) VisitDeleteWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response DeleteWebhookdefaultApplicationProblemPlusJSONResponse) VisitDeleteWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetWebhookRequestObject struct {
+	Id ID `json:"id"`
+}
+
+type GetWebhookResponseObject interface {
+	VisitGetWebhookResponse(w http.ResponseWriter) error
+}
+
+type GetWebhook200JSONResponse Webhook
+
+func (response GetWebhook200JSONResponse) VisitGetWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response GetWebhookdefaultApplicationProblemPlusJSONResponse) VisitGetWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangeWebhookRequestObject struct {
+	Id   ID `json:"id"`
+	Body *ChangeWebhookJSONRequestBody
+}
+
+type ChangeWebhookResponseObject interface {
+	VisitChangeWebhookResponse(w http.ResponseWriter) error
+}
+
+type ChangeWebhook200JSONResponse Webhook
+
+func (response ChangeWebhook200JSONResponse) VisitChangeWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangeWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ChangeWebhookdefaultApplicationProblemPlusJSONResponse) VisitChangeWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDeliveriesRequestObject struct {
+	Id     ID `json:"id"`
+	Params ListDeliveriesParams
+}
+
+type ListDeliveriesResponseObject interface {
+	VisitListDeliveriesResponse(w http.ResponseWriter) error
+}
+
+type ListDeliveries200JSONResponse DeliveryPage
+
+func (response ListDeliveries200JSONResponse) VisitListDeliveriesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDeliveriesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ListDeliveriesdefaultApplicationProblemPlusJSONResponse) VisitListDeliveriesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReplayWebhookRequestObject struct {
+	Id   ID `json:"id"`
+	Body *ReplayWebhookJSONRequestBody
+}
+
+type ReplayWebhookResponseObject interface {
+	VisitReplayWebhookResponse(w http.ResponseWriter) error
+}
+
+type ReplayWebhook202JSONResponse ReplayResult
+
+func (response ReplayWebhook202JSONResponse) VisitReplayWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReplayWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ReplayWebhookdefaultApplicationProblemPlusJSONResponse) VisitReplayWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretRequestObject struct {
+	Id   ID `json:"id"`
+	Body *RotateWebhookSecretJSONRequestBody
+}
+
+type RotateWebhookSecretResponseObject interface {
+	VisitRotateWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RotateWebhookSecret200JSONResponse WebhookWithSecret
+
+func (response RotateWebhookSecret200JSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookRequestObject struct {
+	Id   ID `json:"id"`
+	Body *TestWebhookJSONRequestBody
+}
+
+type TestWebhookResponseObject interface {
+	VisitTestWebhookResponse(w http.ResponseWriter) error
+}
+
+type TestWebhook202JSONResponse Delivery
+
+func (response TestWebhook202JSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response TestWebhookdefaultApplicationProblemPlusJSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// GetCredits Read the balance
@@ -3471,6 +4726,9 @@ type StrictServerInterface interface {
 	// ListEvents List events, newest first
 	// (GET /v1/events)
 	ListEvents(ctx context.Context, request ListEventsRequestObject) (ListEventsResponseObject, error)
+	// StreamEvents Follow what becomes of all events, as Server-Sent Events
+	// (GET /v1/events/stream)
+	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
 	// GetEvent Read one event, or wait for its end
 	// (GET /v1/events/{id})
 	GetEvent(ctx context.Context, request GetEventRequestObject) (GetEventResponseObject, error)
@@ -3486,6 +4744,12 @@ type StrictServerInterface interface {
 	// ReadExport Read a finished snapshot
 	// (GET /v1/exports/{id})
 	ReadExport(ctx context.Context, request ReadExportRequestObject) (ReadExportResponseObject, error)
+	// GetExtractionPolicy Read what the workspace adds to how conversations are read
+	// (GET /v1/extraction-policy)
+	GetExtractionPolicy(ctx context.Context, request GetExtractionPolicyRequestObject) (GetExtractionPolicyResponseObject, error)
+	// SetExtractionPolicy Replace it
+	// (PUT /v1/extraction-policy)
+	SetExtractionPolicy(ctx context.Context, request SetExtractionPolicyRequestObject) (SetExtractionPolicyResponseObject, error)
 	// GetHealth Tell whether the service keeps up, and why not
 	// (GET /v1/health)
 	GetHealth(ctx context.Context, request GetHealthRequestObject) (GetHealthResponseObject, error)
@@ -3519,6 +4783,9 @@ type StrictServerInterface interface {
 	// ChangeMemory Change one memory
 	// (PUT /v1/memories/{id})
 	ChangeMemory(ctx context.Context, request ChangeMemoryRequestObject) (ChangeMemoryResponseObject, error)
+	// GiveFeedback Say whether a live memory is right
+	// (PUT /v1/memories/{id}/feedback)
+	GiveFeedback(ctx context.Context, request GiveFeedbackRequestObject) (GiveFeedbackResponseObject, error)
 	// GetMemoryHistory Read what became of a memory, oldest change first
 	// (GET /v1/memories/{id}/history)
 	GetMemoryHistory(ctx context.Context, request GetMemoryHistoryRequestObject) (GetMemoryHistoryResponseObject, error)
@@ -3534,6 +4801,33 @@ type StrictServerInterface interface {
 	// RetryOperation Authorise a new run of a failed operation
 	// (POST /v1/operations/{id}/retry)
 	RetryOperation(ctx context.Context, request RetryOperationRequestObject) (RetryOperationResponseObject, error)
+	// ListWebhooks List webhooks, oldest first
+	// (GET /v1/webhooks)
+	ListWebhooks(ctx context.Context, request ListWebhooksRequestObject) (ListWebhooksResponseObject, error)
+	// CreateWebhook Tell a receiver of what ends
+	// (POST /v1/webhooks)
+	CreateWebhook(ctx context.Context, request CreateWebhookRequestObject) (CreateWebhookResponseObject, error)
+	// DeleteWebhook Delete a webhook with its deliveries
+	// (DELETE /v1/webhooks/{id})
+	DeleteWebhook(ctx context.Context, request DeleteWebhookRequestObject) (DeleteWebhookResponseObject, error)
+	// GetWebhook Read a webhook
+	// (GET /v1/webhooks/{id})
+	GetWebhook(ctx context.Context, request GetWebhookRequestObject) (GetWebhookResponseObject, error)
+	// ChangeWebhook Change a webhook
+	// (PUT /v1/webhooks/{id})
+	ChangeWebhook(ctx context.Context, request ChangeWebhookRequestObject) (ChangeWebhookResponseObject, error)
+	// ListDeliveries List what was sent, newest first
+	// (GET /v1/webhooks/{id}/deliveries)
+	ListDeliveries(ctx context.Context, request ListDeliveriesRequestObject) (ListDeliveriesResponseObject, error)
+	// ReplayWebhook Send deliveries again
+	// (POST /v1/webhooks/{id}/replay)
+	ReplayWebhook(ctx context.Context, request ReplayWebhookRequestObject) (ReplayWebhookResponseObject, error)
+	// RotateWebhookSecret Make a new secret
+	// (POST /v1/webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx context.Context, request RotateWebhookSecretRequestObject) (RotateWebhookSecretResponseObject, error)
+	// TestWebhook Send a test message
+	// (POST /v1/webhooks/{id}/test)
+	TestWebhook(ctx context.Context, request TestWebhookRequestObject) (TestWebhookResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx echo.Context, request any) (any, error)
@@ -3693,6 +4987,31 @@ func (sh *strictHandler) ListEvents(ctx echo.Context, params ListEventsParams) e
 		return err
 	} else if validResponse, ok := response.(ListEventsResponseObject); ok {
 		return validResponse.VisitListEventsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// StreamEvents operation middleware
+func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParams) error {
+	var request StreamEventsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.StreamEvents(ctx.Request().Context(), request.(StreamEventsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "StreamEvents")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(StreamEventsResponseObject); ok {
+		return validResponse.VisitStreamEventsResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -3898,6 +5217,75 @@ func (sh *strictHandler) ReadExport(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(ReadExportResponseObject); ok {
 		return validResponse.VisitReadExportResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetExtractionPolicy operation middleware
+func (sh *strictHandler) GetExtractionPolicy(ctx echo.Context) error {
+	var request GetExtractionPolicyRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetExtractionPolicy(ctx.Request().Context(), request.(GetExtractionPolicyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetExtractionPolicy")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetExtractionPolicyResponseObject); ok {
+		return validResponse.VisitGetExtractionPolicyResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SetExtractionPolicy operation middleware
+func (sh *strictHandler) SetExtractionPolicy(ctx echo.Context) error {
+	var request SetExtractionPolicyRequestObject
+
+	var body SetExtractionPolicyJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SetExtractionPolicy(ctx.Request().Context(), request.(SetExtractionPolicyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SetExtractionPolicy")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SetExtractionPolicyResponseObject); ok {
+		return validResponse.VisitSetExtractionPolicyResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -4294,6 +5682,54 @@ func (sh *strictHandler) ChangeMemory(ctx echo.Context, id ID, params ChangeMemo
 	return nil
 }
 
+// GiveFeedback operation middleware
+func (sh *strictHandler) GiveFeedback(ctx echo.Context, id ID) error {
+	var request GiveFeedbackRequestObject
+
+	request.Id = id
+
+	var body GiveFeedbackJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GiveFeedback(ctx.Request().Context(), request.(GiveFeedbackRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GiveFeedback")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GiveFeedbackResponseObject); ok {
+		return validResponse.VisitGiveFeedbackResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetMemoryHistory operation middleware
 func (sh *strictHandler) GetMemoryHistory(ctx echo.Context, id ID, params GetMemoryHistoryParams) error {
 	var request GetMemoryHistoryRequestObject
@@ -4440,6 +5876,349 @@ func (sh *strictHandler) RetryOperation(ctx echo.Context, id ID, params RetryOpe
 		return err
 	} else if validResponse, ok := response.(RetryOperationResponseObject); ok {
 		return validResponse.VisitRetryOperationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListWebhooks operation middleware
+func (sh *strictHandler) ListWebhooks(ctx echo.Context) error {
+	var request ListWebhooksRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListWebhooks(ctx.Request().Context(), request.(ListWebhooksRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListWebhooks")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListWebhooksResponseObject); ok {
+		return validResponse.VisitListWebhooksResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateWebhook operation middleware
+func (sh *strictHandler) CreateWebhook(ctx echo.Context) error {
+	var request CreateWebhookRequestObject
+
+	var body CreateWebhookJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateWebhook(ctx.Request().Context(), request.(CreateWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateWebhookResponseObject); ok {
+		return validResponse.VisitCreateWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DeleteWebhook operation middleware
+func (sh *strictHandler) DeleteWebhook(ctx echo.Context, id ID) error {
+	var request DeleteWebhookRequestObject
+
+	request.Id = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteWebhook(ctx.Request().Context(), request.(DeleteWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteWebhookResponseObject); ok {
+		return validResponse.VisitDeleteWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetWebhook operation middleware
+func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
+	var request GetWebhookRequestObject
+
+	request.Id = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetWebhook(ctx.Request().Context(), request.(GetWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetWebhookResponseObject); ok {
+		return validResponse.VisitGetWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ChangeWebhook operation middleware
+func (sh *strictHandler) ChangeWebhook(ctx echo.Context, id ID) error {
+	var request ChangeWebhookRequestObject
+
+	request.Id = id
+
+	var body ChangeWebhookJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ChangeWebhook(ctx.Request().Context(), request.(ChangeWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ChangeWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ChangeWebhookResponseObject); ok {
+		return validResponse.VisitChangeWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListDeliveries operation middleware
+func (sh *strictHandler) ListDeliveries(ctx echo.Context, id ID, params ListDeliveriesParams) error {
+	var request ListDeliveriesRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListDeliveries(ctx.Request().Context(), request.(ListDeliveriesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListDeliveries")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListDeliveriesResponseObject); ok {
+		return validResponse.VisitListDeliveriesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ReplayWebhook operation middleware
+func (sh *strictHandler) ReplayWebhook(ctx echo.Context, id ID) error {
+	var request ReplayWebhookRequestObject
+
+	request.Id = id
+
+	var body ReplayWebhookJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ReplayWebhook(ctx.Request().Context(), request.(ReplayWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReplayWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ReplayWebhookResponseObject); ok {
+		return validResponse.VisitReplayWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RotateWebhookSecret operation middleware
+func (sh *strictHandler) RotateWebhookSecret(ctx echo.Context, id ID) error {
+	var request RotateWebhookSecretRequestObject
+
+	request.Id = id
+
+	var body RotateWebhookSecretJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			return err
+		}
+	} else {
+		request.Body = &body
+	}
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RotateWebhookSecret(ctx.Request().Context(), request.(RotateWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RotateWebhookSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RotateWebhookSecretResponseObject); ok {
+		return validResponse.VisitRotateWebhookSecretResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// TestWebhook operation middleware
+func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
+	var request TestWebhookRequestObject
+
+	request.Id = id
+
+	var body TestWebhookJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			return err
+		}
+	} else {
+		request.Body = &body
+	}
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TestWebhook(ctx.Request().Context(), request.(TestWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TestWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(TestWebhookResponseObject); ok {
+		return validResponse.VisitTestWebhookResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}

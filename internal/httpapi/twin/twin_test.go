@@ -56,6 +56,9 @@ func (w *world) deps() httpapi.Deps {
 		Events: struct{ httpapi.Events }{}, ItemEvents: struct{ httpapi.ItemEvents }{},
 		Memories: struct{ httpapi.Memories }{}, Entities: struct{ httpapi.Entities }{},
 		Mover: struct{ httpapi.Mover }{}, Exports: struct{ httpapi.Exports }{}, Credits: struct{ httpapi.Credits }{}, Health: struct{ httpapi.Health }{},
+		Webhooks: struct{ httpapi.Webhooks }{}, WebhookReader: struct{ httpapi.WebhookReader }{}, Replayer: struct{ httpapi.Replayer }{},
+		Streams:  struct{ httpapi.Streams }{},
+		Policies: struct{ httpapi.Policies }{}, Feedbacks: struct{ httpapi.Feedbacks }{},
 	}
 }
 

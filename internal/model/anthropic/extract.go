@@ -47,7 +47,7 @@ func (c *Client) Extract(ctx context.Context, request model.Request) (model.Extr
 	}
 	usage.TokensIn = message.Usage.InputTokens + message.Usage.CacheCreationInputTokens + message.Usage.CacheReadInputTokens
 	usage.TokensOut = message.Usage.OutputTokens
-	facts, failure := read(message, request.Known)
+	facts, failure := read(message, request)
 	if failure != nil {
 		failure.Usage, failure.Status = usage, http.StatusOK
 		return model.Extraction{}, failure
@@ -72,7 +72,7 @@ func toolSchema(answer json.RawMessage) (sdk.ToolInputSchemaParam, error) {
 }
 
 // read takes the facts out of a message that arrived whole.
-func read(message *sdk.Message, known []model.Known) ([]model.Fact, *model.Error) {
+func read(message *sdk.Message, request model.Request) ([]model.Fact, *model.Error) {
 	switch message.StopReason {
 	case sdk.StopReasonRefusal:
 		return nil, model.NewError(task.ExtractionRejected, "refusal", nil)
@@ -90,7 +90,7 @@ func read(message *sdk.Message, known []model.Known) ([]model.Fact, *model.Error
 	}
 	var facts []model.Fact
 	for _, answer := range answers {
-		found, err := model.Parse(answer, known)
+		found, err := model.Parse(answer, request)
 		if err != nil {
 			var failure *model.Error
 			if errors.As(err, &failure) {

@@ -4,7 +4,8 @@
 //
 // It is simple and says so. It knows English, German, Spanish, French, Chinese and Japanese, one sentence at a
 // time, and only sentences of the forms in its tables; it doesn't understand, resolve "it" or "there", or count
-// dates. It ignores the caller's instructions. What an assistant says is never a fact. Where a language lets it,
+// dates. It ignores the caller's instructions, and files a fact under a category when a word of the category's name or
+// description stands in it, whatever is meant. What an assistant says is never a fact. Where a language lets it,
 // a fact is worded in the third person, else it is quoted.
 //
 // A fact makes a known statement outdated where its tables know that both don't hold: home, employer, profession,

@@ -79,7 +79,8 @@ func speakerOf(m model.Message) speaker {
 }
 
 // Extract returns the statements of everybody but the assistant, in the order in which they were said, each
-// once, with the known statement that it makes outdated. The request's instructions have no effect. It fails only
+// once, with the known statement that it makes outdated. The request's instructions have
+// no effect; a fact has the categories of whose name or description a word stands in it. It fails only
 // when ctx has ended.
 func (e *Extractor) Extract(ctx context.Context, request model.Request) (model.Extraction, error) {
 	started := time.Now()
@@ -102,6 +103,9 @@ func (e *Extractor) Extract(ctx context.Context, request model.Request) (model.E
 		}
 	}
 	e.relations.link(facts, request.Known, request.Said)
+	if len(request.Categories) > 0 {
+		newFiling(request.Categories).file(facts)
+	}
 	return model.Extraction{Facts: facts, Usage: model.Usage{Duration: time.Since(started)}}, nil
 }
 

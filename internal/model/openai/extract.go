@@ -48,7 +48,7 @@ func (c *Client) Extract(ctx context.Context, request model.Request) (model.Extr
 		if failure == nil {
 			c.dialect.learn(form)
 			usage.Duration = time.Since(started)
-			return read(completion, request.Known, usage)
+			return read(completion, request, usage)
 		}
 		simpler, ok := form.without(failure.refusal)
 		if !ok {
@@ -95,7 +95,7 @@ func (c *Client) ask(ctx context.Context, prompt model.Prompt, form form, usage 
 }
 
 // read takes the facts out of a completion that arrived whole.
-func read(completion *sdk.ChatCompletion, known []model.Known, usage model.Usage) (model.Extraction, error) {
+func read(completion *sdk.ChatCompletion, request model.Request, usage model.Usage) (model.Extraction, error) {
 	fail := func(class task.Class, reason string) (model.Extraction, error) {
 		failure := model.NewError(class, reason, nil)
 		failure.Usage, failure.Status = usage, http.StatusOK
@@ -116,7 +116,7 @@ func read(completion *sdk.ChatCompletion, known []model.Known, usage model.Usage
 	case choice.FinishReason == "length":
 		return fail(task.OutputInvalid, model.ReasonTruncated)
 	}
-	facts, err := model.Parse(choice.Message.Content, known)
+	facts, err := model.Parse(choice.Message.Content, request)
 	if err != nil {
 		var failure *model.Error
 		if errors.As(err, &failure) {

@@ -74,11 +74,12 @@ func Facts(texts ...string) Answer {
 	return FactList(facts)
 }
 
-// Fact is one fact of an answer. Supersedes is sent as it is, whether the request knows that number or not, and
-// left out when it is nil.
+// Fact is one fact of an answer. Supersedes and categories are sent as they are, whether the request knows them or not,
+// and left out when they are nil.
 type Fact struct {
 	Text       string `json:"text"`
 	Supersedes any    `json:"supersedes,omitempty"`
+	Categories any    `json:"categories,omitempty"`
 }
 
 // FactList is a valid answer with these facts.

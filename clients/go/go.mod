@@ -1,0 +1,3 @@
+module github.com/holdfast-memory/holdfast/clients/go
+
+go 1.23

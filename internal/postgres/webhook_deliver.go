@@ -1,0 +1,195 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-memory/holdfast/internal/endpoint"
+	"github.com/holdfast-memory/holdfast/internal/failpoint"
+	"github.com/holdfast-memory/holdfast/internal/task"
+	"github.com/holdfast-memory/holdfast/internal/worker"
+)
+
+// dueDeliveriesSQL walks the webhooks that have waiting deliveries by skipping through their index, and takes the first
+// due ones of each, as many as may be under way beside those that are. It starts behind @after.
+const dueDeliveriesSQL = `
+WITH RECURSIVE clock AS MATERIALIZED (
+  SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
+), hooks (lane, n) AS (
+  (SELECT lane, 1 FROM tasks WHERE status = 'pending' AND kind = 'webhook_delivery' AND lane > @after ORDER BY lane LIMIT 1)
+  UNION ALL
+  SELECT (SELECT t.lane FROM tasks t WHERE t.status = 'pending' AND t.kind = 'webhook_delivery' AND t.lane > hooks.lane
+           ORDER BY t.lane LIMIT 1), hooks.n + 1
+    FROM hooks WHERE hooks.lane IS NOT NULL AND hooks.n < @hooks
+)
+SELECT d.id
+  FROM hooks, LATERAL (
+    SELECT t.id, row_number() OVER (ORDER BY t.run_after, t.id) AS place
+      FROM tasks t
+     WHERE t.status = 'pending' AND t.kind = 'webhook_delivery' AND t.lane = hooks.lane
+       AND t.run_after <= (SELECT at FROM clock) AND t.crashes < @max_attempts AND t.payload_format <= @payload_format
+       AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = t.workspace_id AND w.suspended_at IS NOT NULL)
+     ORDER BY t.run_after, t.id
+     LIMIT greatest(@each - (SELECT count(*) FROM tasks r
+                              WHERE r.status = 'running' AND r.kind = 'webhook_delivery' AND r.lane = hooks.lane), 0)) d
+ WHERE hooks.lane IS NOT NULL
+ ORDER BY d.place, d.id
+ LIMIT @limit`
+
+// dueHooks bounds how many webhooks one look passes; the random start reaches the others soon.
+const dueHooks = 500
+
+// DueDeliveries implements worker.Deliveries. It starts behind a random webhook and wraps around.
+func (db *DB) DueDeliveries(ctx context.Context, who worker.Claimant, limit, each int) (ids []uuid.UUID, more bool, err error) {
+	start := uuid.New()
+	for _, after := range [][]byte{start[:], {}} { // lanes are hashes, so any bytes are a fair start
+		if len(ids) > limit {
+			break
+		}
+		err := db.read(ctx, "due deliveries", dueDeliveriesSQL, pgx.NamedArgs{
+			"now": db.now(), "after": after, "hooks": dueHooks, "each": each, "limit": limit + 1,
+			"max_attempts": who.MaxAttempts, "payload_format": who.Format,
+		}, func(rows pgx.Rows) error {
+			for rows.Next() {
+				var id uuid.UUID
+				if err := rows.Scan(&id); err != nil {
+					return err
+				}
+				if !slices.Contains(ids, id) {
+					ids = append(ids, id)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	return ids[:min(len(ids), limit)], len(ids) > limit, nil
+}
+
+const parcelSQL = `
+SELECT w.id, w.url, w.active OR d.type = 'webhook.test', w.secret,
+       CASE WHEN w.old_secret_until > (SELECT coalesce(@now::timestamptz, clock_timestamp())) THEN w.old_secret END, d.body
+  FROM webhook_deliveries d
+  JOIN webhooks w ON w.id = d.webhook_id AND w.workspace_id = d.workspace_id
+ WHERE d.id = @message AND d.workspace_id = @workspace AND w.deleted_at IS NULL`
+
+// Parcel implements worker.Deliveries.
+func (db *DB) Parcel(ctx context.Context, l worker.Lease) (*endpoint.Parcel, error) {
+	message, err := messageOf(l.Payload)
+	if err != nil {
+		return nil, err
+	}
+	var parcel *endpoint.Parcel
+	err = db.read(ctx, "read parcel", parcelSQL, pgx.NamedArgs{"message": message, "workspace": l.WorkspaceID, "now": db.now()},
+		func(rows pgx.Rows) error {
+			for rows.Next() {
+				p := endpoint.Parcel{Message: message}
+				var secret, old []byte
+				if err := rows.Scan(&p.WebhookID, &p.URL, &p.Active, &secret, &old, &p.Body); err != nil {
+					return err
+				}
+				for _, s := range [][]byte{secret, old} {
+					if len(s) == endpoint.SecretSize {
+						p.Secrets = append(p.Secrets, endpoint.Secret(s))
+					}
+				}
+				parcel = &p
+			}
+			return nil
+		})
+	return parcel, err
+}
+
+// deliveredSQL ends a delivery's task, fenced by its lease. Nothing is stored by it but that it has ended.
+const deliveredSQL = `
+UPDATE tasks SET status = 'succeeded', stage = 'projected', outcome = 'STORED', command = NULL, lease_token = NULL,
+       lease_until = NULL, crashes = greatest(crashes - 1, 0), error_class = NULL, error_code = NULL,
+       committed_at = (SELECT coalesce(@now::timestamptz, clock_timestamp())),
+       completed_at = (SELECT coalesce(@now::timestamptz, clock_timestamp())),
+       updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
+ WHERE id = @task AND status = 'running' AND lease_token = @token AND stage = 'accepted'
+RETURNING generation`
+
+// noteAttemptSQL keeps how the last attempt ended, as long as the lease is held that made it.
+const noteAttemptSQL = `
+UPDATE webhook_deliveries d SET last_at = (SELECT coalesce(@now::timestamptz, clock_timestamp())),
+       last_status = nullif(@status::int, 0), last_error = nullif(@error, '')
+ WHERE d.id = @message AND d.workspace_id = @workspace
+   AND EXISTS (SELECT FROM tasks t WHERE t.id = @task AND t.lease_token = @token)`
+
+const noteDeliveredSQL = `
+UPDATE webhook_deliveries SET last_at = (SELECT coalesce(@now::timestamptz, clock_timestamp())), last_status = @status, last_error = NULL
+ WHERE id = @message AND workspace_id = @workspace`
+
+// noteHealthySQL ends a webhook's row of failures.
+const noteHealthySQL = `
+UPDATE webhooks SET failing_since = NULL WHERE id = @webhook AND failing_since IS NOT NULL AND deleted_at IS NULL`
+
+// Delivered implements worker.Deliveries.
+func (db *DB) Delivered(ctx context.Context, l worker.Lease, p endpoint.Parcel, r endpoint.Receipt, work worker.Work) worker.Done {
+	err := db.InTx(ctx, l.WorkspaceID, func(ctx context.Context, tx *Tx) error {
+		now := tx.db.now()
+		held := false
+		b := &batch{}
+		b.query("fence delivered", deliveredSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token, "now": now}, fence(&held))
+		if err := tx.send(ctx, b); err != nil {
+			return err
+		}
+		if !held {
+			return errNotHere
+		}
+		failpoint.Hit("delivered.in_tx")
+		b = &batch{}
+		addAttempt(b, l, endedSucceeded, "", 0, work, now)
+		b.exec("note delivered", noteDeliveredSQL, pgx.NamedArgs{
+			"message": p.Message, "workspace": l.WorkspaceID, "status": r.Status, "now": now,
+		}, nil)
+		b.exec("note healthy", noteHealthySQL, pgx.NamedArgs{"webhook": p.WebhookID}, nil)
+		addCloseRun(b, l.TaskID, l.Generation, task.Succeeded, now)
+		return tx.send(ctx, b)
+	})
+	if errors.Is(err, errNotHere) {
+		return db.ended(ctx, l)
+	}
+	if err != nil {
+		return worker.Done{Err: err}
+	}
+	failpoint.Hit("delivered.committed")
+	return worker.Done{Ended: true}
+}
+
+// noteFailingSQL begins a webhook's row of failures, and disables it when the row is too long or the receiver is gone.
+const noteFailingSQL = `
+WITH clock AS (
+  SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
+)
+UPDATE webhooks w
+   SET failing_since = coalesce(w.failing_since, clock.at),
+       active = NOT (@gone OR coalesce(w.failing_since, clock.at) <= clock.at - make_interval(secs => @patience)),
+       disabled_reason = CASE WHEN @gone THEN 'gone'
+                              WHEN w.failing_since <= clock.at - make_interval(secs => @patience) THEN 'failing' END
+  FROM clock
+ WHERE w.id = @webhook AND w.active AND w.deleted_at IS NULL
+   AND (w.failing_since IS NULL OR @gone OR w.failing_since <= clock.at - make_interval(secs => @patience))
+RETURNING NOT w.active`
+
+// Undelivered implements worker.Deliveries. The two statements are no transaction: neither row waits for the other.
+func (db *DB) Undelivered(ctx context.Context, l worker.Lease, p endpoint.Parcel, r endpoint.Receipt) (disabled bool, err error) {
+	err = db.alone(ctx, "note attempt", noteAttemptSQL, pgx.NamedArgs{
+		"message": p.Message, "workspace": l.WorkspaceID, "task": l.TaskID, "token": l.Token, "status": r.Status,
+		"error": string(r.Error), "now": db.now(),
+	}, noRows)
+	if err != nil {
+		return false, err
+	}
+	err = db.alone(ctx, "note failing", noteFailingSQL, pgx.NamedArgs{
+		"webhook": p.WebhookID, "gone": r.Gone(), "patience": inSeconds(endpoint.FailingFor), "now": db.now(),
+	}, one(&disabled))
+	return disabled, err
+}
