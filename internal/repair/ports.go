@@ -63,6 +63,8 @@ type Retention interface {
 	ArchiveEnded(ctx context.Context, older time.Duration, after Cursor, limit int) (Swept, error)
 	// RetireArchived forgets archived tasks with their keys, results, attempts and plans. The journal stays.
 	RetireArchived(ctx context.Context, older time.Duration, after Cursor, limit int) (Swept, error)
+	// ForgetExports removes up to limit definitions of exports of memories that nobody can read any more.
+	ForgetExports(ctx context.Context, limit int) (Swept, error)
 }
 
 // Books reads the books. Every answer is of one snapshot, which ends with the call.

@@ -51,6 +51,8 @@ func (f *idle) ArchiveEnded(context.Context, time.Duration, repair.Cursor, int) 
 	return repair.Swept{}, nil
 }
 
+func (f *idle) ForgetExports(context.Context, int) (repair.Swept, error) { return repair.Swept{}, nil }
+
 func (f *idle) RetireArchived(context.Context, time.Duration, repair.Cursor, int) (repair.Swept, error) {
 	return repair.Swept{}, nil
 }
@@ -92,7 +94,7 @@ func TestRepairer(t *testing.T) {
 		f := &idle{looks: make(chan time.Duration, 1)}
 		report, err := f.repairer(t, repair.Config{}).Once(t.Context())
 		require.ErrorContains(t, err, "repair leases: panic of type string")
-		require.Len(t, report.Results, 8)
+		require.Len(t, report.Results, 9)
 		require.Equal(t, repair.Result{Pass: repair.PassLeases, Failed: 1}, byPass(report)[repair.PassLeases])
 		require.Equal(t, 30*time.Second, <-f.looks)
 	})
@@ -182,7 +184,7 @@ func TestRepairer(t *testing.T) {
 		w.advance(2 * time.Minute)
 		r := w.repairer(func(_ *repair.Deps, c *repair.Config) { c.Every = 10 * time.Millisecond })
 		require.NoError(t, r.Start(t.Context()))
-		require.Eventually(t, func() bool { return len(r.Totals()) == 8 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(r.Totals()) == 9 }, 20*time.Second, time.Millisecond)
 		require.NoError(t, r.Stop(t.Context()))
 		require.Equal(t, "pending/accepted", w.status(id))
 		require.EqualValues(t, 1, one[int64](w, `SELECT count(*) FROM credit_checkpoints`))

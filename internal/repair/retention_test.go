@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/repair"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
@@ -36,6 +37,21 @@ func TestInput(t *testing.T) {
 		event, err := w.db.EventReader(5).Event(t.Context(), w.main.Workspace.ID, id)
 		require.NoError(t, err)
 		require.True(t, event.InputGone)
+	})
+
+	t.Run("ADefinitionOfAnExportGoesAfterAWeek", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t)
+		filter, err := memory.ParseFilter([]byte(`{"user_id":"u"}`))
+		require.NoError(t, err)
+		for range 3 {
+			require.NoError(t, w.db.DefineMemoryExport(t.Context(), w.main.Workspace.ID, uuid.New(), *filter))
+		}
+		w.advance(7*day - time.Minute)
+		require.Zero(t, w.once()[repair.PassInput].Found)
+		w.advance(2 * time.Minute)
+		require.Equal(t, repair.Result{Pass: repair.PassInput, Found: 3, Fixed: 3}, w.once()[repair.PassInput])
+		require.Zero(t, one[int64](w, `SELECT count(*) FROM memory_exports`))
 	})
 
 	t.Run("AnUnfinishedTaskKeepsItsInput", func(t *testing.T) {
