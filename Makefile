@@ -5,7 +5,7 @@ SHELL := bash
 # The clients' own lock file says what is installed; nothing of theirs runs at installation.
 npm_ci := npm ci --omit=peer --omit=optional --legacy-peer-deps --ignore-scripts --no-audit --no-fund
 
-.PHONY: help demo up build test conformance clients check generate fmt vuln fuzz bench-extract bench-recall
+.PHONY: help demo up build test test-pgbouncer chaos conformance clients check generate fmt vuln fuzz bench-extract bench-recall spec model
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -29,6 +29,27 @@ test: ## run the whole suite with the race detector
 	@.ci/setup test
 	go test -race -p 2 -timeout 9m ./...
 	cd clients/go && go test -race -count 1 -timeout 5m ./...
+
+# Its short part, TestTransactionPooler and TestBehindPgBouncer, belongs to `make test`.
+POOLED ?= ^Test(OneCommand|CancelAndRetry|Order|WorkerKilled|APIKilled|SIGTERM|StoppedWorker|BatchKilled|Erase|EraserKilled|AnEditOvertakesARunningRevision|Webhook|StreamResumed|SnapshotKilled|Mem0Import|BehindPgBouncer)$$
+test-pgbouncer: ## run the store's suite, and end to end what POOLED names, behind PgBouncer in transaction mode
+	@.ci/setup test
+	TESTKIT_POOLER=transaction go test -count 1 -timeout 30m ./internal/postgres
+	TESTKIT_POOLER=transaction go test -count 1 -timeout 30m -run '$(POOLED)' ./internal/endtoend
+
+spec: ## check the specification of the protocol with SPIN, and that its broken versions are rejected
+	@.ci/setup test
+	@docs/spec/check
+
+RAPID_CHECKS ?= 500
+model: ## run random histories against the model for RAPID_CHECKS (500) of them, and concurrent ones for linearizability
+	@.ci/setup test
+	go test -race -count 1 -timeout 60m -run '^(TestModel|TestLinearizable)' ./internal/postgres -rapid.checks=$(RAPID_CHECKS)
+
+# The run bounds itself by the length of its traffic. As without CHAOS_ settings it is part of `make test`.
+chaos: ## run the kill harness (CHAOS_COMMANDS=10000 CHAOS_SECONDS=… CHAOS_SEED=… CHAOS_FAULTS=kill,stop,…; docs/chaos.md)
+	@.ci/setup test
+	@set -o pipefail; go test -count 1 -timeout 48h -v -run '^TestChaos$$' ./internal/chaos | grep -v '^=== '
 
 conformance: ## drive the unmodified mem0 clients against a running Holdfast
 	@.ci/setup test

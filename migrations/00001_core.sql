@@ -13,6 +13,10 @@ CREATE TABLE workspaces (
     -- What the workspace adds to how its conversations are read: {"instructions": "…", "categories": [{"name": "…", "description": "…"}]}.
     extraction      json NOT NULL DEFAULT '{}',
     suspended_at    timestamptz,
+    -- The task that deletes the workspace: from its acceptance on nothing of the workspace begins. When it has ended the
+    -- row stays as the head of the workspace's books, under a name that says nothing.
+    deletion        uuid,
+    deleted_at      timestamptz CHECK (deleted_at IS NULL OR deletion IS NOT NULL),
     created_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
@@ -369,6 +373,7 @@ CREATE TABLE memory_exports (
     created_at   timestamptz NOT NULL
 );
 CREATE INDEX memory_exports_newest ON memory_exports (workspace_id, created_at DESC, id DESC);
+CREATE INDEX memory_exports_old ON memory_exports (created_at);
 
 -- Append-only, one row for each claim, written when it ends. No text. Leaves with its task.
 CREATE TABLE task_attempts (
@@ -501,8 +506,47 @@ CREATE TABLE provider_pauses (
     updated_at   timestamptz NOT NULL
 );
 
+-- Who may use the admin API. A token is kept like an API key.
+CREATE TABLE operators (
+    id          text PRIMARY KEY CHECK (length(id) = 12),
+    name        text NOT NULL CHECK (name <> ''),
+    secret_hash bytea NOT NULL CHECK (octet_length(secret_hash) = 32),
+    created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    revoked_at  timestamptz
+);
+
+-- Who did what to a workspace, its keys, its credits and its events, in the transaction that did it. It holds ids, names
+-- of workspaces and operators, numbers and codes; no text of a caller and no secret.
+CREATE TABLE operator_acts (
+    id           uuid PRIMARY KEY,
+    at           timestamptz NOT NULL,
+    actor        text NOT NULL CHECK (actor <> ''),
+    origin       text NOT NULL,
+    request_id   text NOT NULL,
+    workspace_id uuid,
+    act          text NOT NULL CHECK (act <> ''),
+    subject      text NOT NULL,
+    details      jsonb NOT NULL DEFAULT '{}'
+);
+CREATE INDEX operator_acts_listed ON operator_acts (at DESC, id DESC);
+CREATE INDEX operator_acts_workspace ON operator_acts (workspace_id, at DESC, id DESC);
+
+-- What is recorded stays as it is, and for 30 days at least. Retention removes what is older.
+-- +goose StatementBegin
+CREATE FUNCTION keep_operator_acts() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' AND OLD.at < clock_timestamp() - interval '30 days' THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'operator_acts is append-only' USING ERRCODE = 'restrict_violation';
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER operator_acts_kept BEFORE UPDATE OR DELETE ON operator_acts FOR EACH ROW EXECUTE FUNCTION keep_operator_acts();
+
 -- +goose Down
 
+DROP TABLE operator_acts, operators;
+DROP FUNCTION keep_operator_acts();
 DROP TABLE webhook_deliveries, webhooks, provider_pauses, erasures, items, reindexes, task_parts, task_attempts, memory_exports, memory_feedback, memory_vectors, memory_terms, memory_history, memories,
     task_results, plans, credit_checkpoints CASCADE;
 DROP VIEW credit_entries;

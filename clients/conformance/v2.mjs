@@ -40,6 +40,8 @@ export async function version2(system, report) {
     await ended(client, first.event_id);
     const again = await client.add(said("I am allergic to shellfish."), options);
     assert.equal(again[0].event_id, first.event_id);
+    const [camel] = await client.add(said("I am allergic to shellfish."), { user_id: "twice2", idempotencyKey: "conformance-2" });
+    assert.equal(camel.event_id, first.event_id);
     assert.equal((await client.getAll({ user_id: "twice2" })).length, 1);
   });
 

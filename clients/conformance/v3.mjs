@@ -81,6 +81,17 @@ export async function version3(system, report) {
     assert.equal(memory.memory, "Changed.");
     assert.deepEqual(memory.metadata, { b: 2 });
   });
+  await report.check("update", "when it was said, and its last day, which hides it from lists and searches", async () => {
+    const filters = { user_id: "expiring" };
+    const { results: [{ id }] } = await client.add(said("Off soon."), { userId: "expiring", infer: false });
+    const updated = await client.update(id, { timestamp: 1_700_000_000, expirationDate: "2020-01-01" });
+    assert.equal(updated.eventDate, "2023-11-14T22:13:20Z");
+    assert.equal((await client.getAll({ filters })).count, 0);
+    assert.deepEqual((await client.search("off", { filters })).results, []);
+    assert.equal((await client.getAll({ filters, showExpired: true })).count, 1);
+    assert.equal((await client.search("off", { filters, showExpired: true })).results[0].id, id);
+    assert.equal((await client.get(id)).expirationDate, "2020-01-01");
+  });
   await report.check("history", "a plain list of what happened, oldest first", async () => {
     const history = await client.history(stored);
     assert.ok(Array.isArray(history));

@@ -22,6 +22,8 @@ type AddRequest struct {
 	ExpiresAt time.Time
 	// Instructions are wishes for the extraction of this conversation.
 	Instructions string
+	// Categories are what the memories may be filed under, in place of the workspace's.
+	Categories []Category
 	// Unordered lets it take effect before earlier writes of the same scope.
 	Unordered bool
 }
@@ -34,6 +36,7 @@ type addBody struct {
 	EventDate    *time.Time `json:"event_date,omitempty"`
 	ExpiresAt    *time.Time `json:"expires_at,omitempty"`
 	Instructions string     `json:"instructions,omitempty"`
+	Categories   []Category `json:"categories,omitempty"`
 	Ordered      *bool      `json:"ordered,omitempty"`
 	Infer        *bool      `json:"infer,omitempty"`
 }
@@ -41,7 +44,7 @@ type addBody struct {
 func (r AddRequest) body() (addBody, error) {
 	body := addBody{
 		Scope: r.Scope, Messages: r.Messages, Content: r.Content, Metadata: r.Metadata, Instructions: r.Instructions,
-		EventDate: timeOf(r.EventDate), ExpiresAt: timeOf(r.ExpiresAt),
+		Categories: r.Categories, EventDate: timeOf(r.EventDate), ExpiresAt: timeOf(r.ExpiresAt),
 	}
 	if r.Unordered {
 		body.Ordered = new(bool)
@@ -49,6 +52,9 @@ func (r AddRequest) body() (addBody, error) {
 	texts := []string{r.Content, r.Instructions, r.UserID, r.AgentID, r.RunID, r.AppID}
 	for _, message := range r.Messages {
 		texts = append(texts, message.Role, message.Content, message.Name)
+	}
+	for _, category := range r.Categories {
+		texts = append(texts, category.Name, category.Description)
 	}
 	return body, checkText(texts...)
 }

@@ -29,6 +29,7 @@ type call struct {
 	keyed  bool   // the key goes out as it is, or is made if it is empty
 	write  bool   // it may change something: without an answer its outcome is unknown
 	repeat bool   // sent again it does no harm
+	once   bool   // but not once it may have arrived
 
 	wait   time.Duration // what the service is asked to wait
 	bound  time.Duration // of one attempt, in place of the client's

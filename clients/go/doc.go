@@ -26,8 +26,8 @@
 // A call that does no harm when it is repeated is repeated after network errors, broken answers, 429, 502, 503, 504, and
 // 409 and 500 when their problem says so; always with the same key and the same bytes. Retry-After is a floor, jitter comes
 // on top. The number of retries and their time are bounded, and the context always wins: a call whose deadline would pass
-// during a pause returns at once. [Items.Forget] and [Items.Correct] have no key and change what a second call would find:
-// they are sent once.
+// during a pause returns at once. [Items.Correct] has no key and changes what a second call would find: it is not sent again
+// once it may have arrived.
 //
 // # Errors
 //

@@ -100,8 +100,8 @@ type Forgotten struct {
 	Waiting *int `json:"queue"`
 }
 
-// Forget erases items with everything that was made of them. It is sent once: after an [*UnknownError] it may be called
-// again, which then counts only what is left.
+// Forget erases items with everything that was made of them. What an attempt without an answer has erased is not counted
+// again.
 func (i *Items) Forget(ctx context.Context, ids ...string) (*Forgotten, error) {
 	if ids == nil {
 		ids = []string{}
@@ -120,7 +120,8 @@ func (i *Items) ForgetAll(ctx context.Context) (*Forgotten, error) {
 }
 
 func (i *Items) forget(ctx context.Context, body any) (*Forgotten, error) {
-	return once[Forgotten](ctx, i, "forget items", "/v1/memory/forget", body)
+	w := call{op: "forget items", method: http.MethodPost, path: "/v1/memory/forget", write: true, repeat: true}
+	return unkeyed[Forgotten](ctx, i, w, body)
 }
 
 // Correction is the answer to a correction.
@@ -142,17 +143,17 @@ func (i *Items) Correct(ctx context.Context, memory, text string) (*Correction, 
 	if err := checkText(memory, text); err != nil {
 		return nil, err
 	}
-	return once[Correction](ctx, i, "correct", "/v1/memory/correct", body)
+	w := call{op: "correct", method: http.MethodPost, path: "/v1/memory/correct", write: true, repeat: true, once: true}
+	return unkeyed[Correction](ctx, i, w, body)
 }
 
-// once sends a write that has no key.
-func once[T any](ctx context.Context, i *Items, op, path string, body any) (*T, error) {
-	w := call{op: op, method: http.MethodPost, path: path, write: true}
+// unkeyed sends a write that has no key.
+func unkeyed[T any](ctx context.Context, i *Items, w call, body any) (*T, error) {
 	var err error
 	if w.header, err = i.header(); err != nil {
 		return nil, err
 	}
-	if w.body, err = encode(op, body); err != nil {
+	if w.body, err = encode(w.op, body); err != nil {
 		return nil, err
 	}
 	return answer[T](ctx, i.c, w)

@@ -36,7 +36,7 @@ func (c *Client) do(ctx context.Context, r call) (*reply, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, at.end(err)
 		}
-		if !r.repeat || at.attempts > c.maxRetries {
+		if !r.repeat || r.once && failed.doubt || at.attempts > c.maxRetries {
 			return nil, at.end(nil)
 		}
 		pause := c.pause(at.attempts, failed.floor)

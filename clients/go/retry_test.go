@@ -98,19 +98,37 @@ func TestNoRetry(t *testing.T) {
 		})
 	}
 
-	t.Run("OfAWriteWithoutAKey", func(t *testing.T) {
+	t.Run("OfACorrectionThatMayHaveArrived", func(t *testing.T) {
 		t.Parallel()
-		for name, first := range map[string]http.HandlerFunc{"reset": reset, "503": problem(503, "UNAVAILABLE", true), "429": problem(429, "RATE_LIMITED", true)} {
-			s := newScript(t, first)
+		for name, first := range map[string]http.HandlerFunc{"reset": reset, "500": problem(500, "INTERNAL", true), "a proxy's 503": replies(503, "text/html", "<html>")} {
+			s := newScript(t, first, replies(200, "application/json", `{"id":"mem_1"}`))
 			client, _ := s.client()
-			if _, err := client.Items("ann").Forget(context.Background(), "a"); err == nil {
-				t.Fatalf("%s: no error", name)
-			} else if unknown := (*holdfast.UnknownError)(nil); errors.As(err, &unknown) != (name == "reset") {
-				t.Fatalf("%s: %v", name, err)
+			_, err := client.Items("ann").Correct(context.Background(), "mem_1", "x")
+			if unknown := (*holdfast.UnknownError)(nil); !errors.As(err, &unknown) || len(s.requests()) != 1 {
+				t.Fatalf("%s: sent %d times: %v", name, len(s.requests()), err)
 			}
-			if n := len(s.requests()); n != 1 {
-				t.Fatalf("%s: sent %d times", name, n)
+		}
+	})
+
+	t.Run("ButOfACorrectionThatWasRefused", func(t *testing.T) {
+		t.Parallel()
+		for name, first := range map[string]http.HandlerFunc{"503": problem(503, "UNAVAILABLE", true), "429": problem(429, "RATE_LIMITED", true)} {
+			s := newScript(t, first, replies(200, "application/json", `{"id":"mem_1"}`))
+			client, _ := s.client()
+			corrected, err := client.Items("ann").Correct(context.Background(), "mem_1", "x")
+			if err != nil || corrected.ID != "mem_1" || len(s.requests()) != 2 {
+				t.Fatalf("%s: sent %d times: %v", name, len(s.requests()), err)
 			}
+		}
+	})
+
+	t.Run("ButOfWhatDoesNoHarmAgain", func(t *testing.T) {
+		t.Parallel()
+		s := newScript(t, reset, problem(429, "RATE_LIMITED", true), replies(200, "application/json", `{"events":1,"queue":0}`))
+		client, _ := s.client()
+		gone, err := client.Items("ann").Forget(context.Background(), "a")
+		if err != nil || gone.Items != 1 || len(s.requests()) != 3 {
+			t.Fatalf("sent %d times: %v", len(s.requests()), err)
 		}
 	})
 

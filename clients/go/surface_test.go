@@ -55,6 +55,19 @@ func TestMemories(t *testing.T) {
 	updates(ctx, t, client, first)
 	batches(ctx, t, client, stored)
 	entities(ctx, t, client)
+	categories(ctx, t, client)
+}
+
+func categories(ctx context.Context, t *testing.T, client *holdfast.Client) {
+	t.Helper()
+	event := must[*holdfast.Event](t)(client.AddAndWait(ctx, holdfast.AddRequest{
+		Scope: holdfast.User("eve"), Content: "I am allergic to peanuts.",
+		Categories: []holdfast.Category{{Name: "health", Description: "allergic"}, {Name: "work"}},
+	}))
+	memory := must[*holdfast.Memory](t)(client.Memories.Get(ctx, event.Results[0].ID))
+	if !slices.Equal(memory.Categories, []string{"health"}) {
+		t.Fatalf("got %+v", memory)
+	}
 }
 
 func updates(ctx context.Context, t *testing.T, client *holdfast.Client, id string) {

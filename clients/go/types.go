@@ -24,6 +24,13 @@ type Message struct {
 	Name string `json:"name,omitempty"`
 }
 
+// Category is a subject that memories may be filed under.
+type Category struct {
+	Name string `json:"name"`
+	// Description says what belongs to it.
+	Description string `json:"description,omitempty"`
+}
+
 // Receipt is the answer to a write that was accepted. The event tells what becomes of it.
 type Receipt struct {
 	EventID string      `json:"event_id"`
@@ -46,7 +53,8 @@ type Memory struct {
 	RunID        string          `json:"run_id"`
 	AppID        string          `json:"app_id"`
 	ItemID       string          `json:"item_id"`
-	Metadata     json.RawMessage `json:"metadata"` // value for value as it was given
+	Categories   []string        `json:"categories"` // names of those that it was read with
+	Metadata     json.RawMessage `json:"metadata"`   // value for value as it was given
 	EventDate    *time.Time      `json:"event_date"`
 	Version      int             `json:"version"`
 	ValidFrom    time.Time       `json:"valid_from"`

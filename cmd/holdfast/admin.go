@@ -47,6 +47,7 @@ type workspaceCommand struct {
 	List    workspaceList    `cmd:"" help:"List workspaces."`
 	Suspend workspaceSuspend `cmd:"" help:"Refuse a workspace's writes and leave its work alone, or let both go on."`
 	Limit   workspaceLimit   `cmd:"" help:"Set how much a workspace may ask for and have waiting."`
+	Delete  workspaceDelete  `cmd:"" help:"Delete a workspace with everything in it."`
 	Policy  workspacePolicy  `cmd:"" help:"Show or replace what a workspace adds to how its conversations are read."`
 }
 
@@ -80,13 +81,13 @@ func (c *workspaceList) Run(s *session) error {
 		shown, rows := make([]workspace, len(found)), make([]string, len(found))
 		for i, w := range found {
 			shown[i] = workspaceOf(w)
-			rows[i] = fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%s\t%s", shown[i].ID, w.Name, shown[i].Status, w.Available, w.Held,
-				limitOf(w.MaxPending), limitOf(w.RateLimit))
+			rows[i] = fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s", shown[i].ID, w.Name, shown[i].Status, w.Available, w.Held,
+				limitOf(w.MaxPending), limitOf(w.RateLimit), limitOf(w.LeaseCap))
 		}
 		if s.json {
 			return s.encode(shown)
 		}
-		return s.table("id\tname\tstatus\tavailable\theld\tmax pending\trate limit", rows)
+		return s.table("id\tname\tstatus\tavailable\theld\tmax pending\trate limit\tlease cap", rows)
 	})
 }
 
@@ -111,18 +112,20 @@ type workspaceLimit struct {
 	Workspace  string `arg:"" help:"Its id or name."`
 	MaxPending *int   `env:"-" placeholder:"N" help:"Writes that may wait; 0 is the service's limit."`
 	RateLimit  *int   `env:"-" placeholder:"N" help:"Requests a minute over all its keys; 0 is the service's limit."`
+	LeaseCap   *int   `env:"-" placeholder:"N" help:"Live leases from which its hints are left to the fair drain; 0 is the service's limit."`
 }
 
 func (c *workspaceLimit) Run(s *session) error {
-	if c.MaxPending == nil && c.RateLimit == nil {
-		return exitf(app.ExitUsage, "name --max-pending, --rate-limit or both")
+	if c.MaxPending == nil && c.RateLimit == nil && c.LeaseCap == nil {
+		return exitf(app.ExitUsage, "name --max-pending, --rate-limit, --lease-cap or several of them")
 	}
 	return s.admin(c.Database, func(db *postgres.DB) error {
-		w, err := db.LimitWorkspace(s.ctx, c.Workspace, postgres.Limits{MaxPending: c.MaxPending, RateLimit: c.RateLimit})
+		w, err := db.LimitWorkspace(s.ctx, c.Workspace, postgres.Limits{MaxPending: c.MaxPending, RateLimit: c.RateLimit, LeaseCap: c.LeaseCap})
 		if err != nil {
 			return unknownWorkspace(err, c.Workspace)
 		}
-		return s.show(workspaceOf(w), "ws_%s  %s  max-pending %s  rate-limit %s\n", w.ID, w.Name, limitOf(w.MaxPending), limitOf(w.RateLimit))
+		return s.show(workspaceOf(w), "ws_%s  %s  max-pending %s  rate-limit %s  lease-cap %s\n", w.ID, w.Name, limitOf(w.MaxPending),
+			limitOf(w.RateLimit), limitOf(w.LeaseCap))
 	})
 }
 
@@ -145,14 +148,11 @@ type workspace struct {
 	// Limits of its own, 0 for the service's.
 	MaxPending int `json:"max_pending"`
 	RateLimit  int `json:"rate_limit"`
+	LeaseCap   int `json:"lease_cap"`
 }
 
 func workspaceOf(w postgres.Workspace) workspace {
-	status := "active"
-	if w.SuspendedAt != nil {
-		status = "suspended"
-	}
-	return workspace{"ws_" + w.ID.String(), w.Name, status, w.Metered, w.Available, w.Held, w.CreatedAt, w.MaxPending, w.RateLimit}
+	return workspace{"ws_" + w.ID.String(), w.Name, w.Status(), w.Metered, w.Available, w.Held, w.CreatedAt, w.MaxPending, w.RateLimit, w.LeaseCap}
 }
 
 type keyCommands struct {

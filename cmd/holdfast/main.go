@@ -1,5 +1,5 @@
 // Command holdfast runs all of Holdfast in one process (up), shows what it promises (demo), and is the operator's
-// and the caller's tool: migrate, reindex, workspace, key, credits, add, event, search, webhook, mcp, doctor.
+// and the caller's tool: migrate, reindex, workspace, key, credits, operator, acts, add, event, search, webhook, mcp, audit, doctor.
 package main
 
 import (
@@ -24,12 +24,15 @@ type grammar struct {
 	MCP       mcpCommand       `cmd:"" name:"mcp" help:"Serve the memory tools to a desktop agent over standard input and output."`
 	Export    exportCommand    `cmd:"" help:"Write a snapshot of the workspace."`
 	Import    importCommand    `cmd:"" help:"Read a snapshot into an empty workspace."`
+	Audit     auditCommand     `cmd:"" help:"Look whether the database is as promised. Reads only."`
 	Doctor    doctorCommand    `cmd:"" help:"Check database, NATS, model and clock, and say what to do."`
 	Migrate   migrateCommand   `cmd:"" help:"Bring the database to this build's schema."`
 	Reindex   reindexCommand   `cmd:"" help:"Make the terms and vectors of all memories anew, while everything else runs."`
-	Workspace workspaceCommand `cmd:"" help:"Create, list and suspend workspaces."`
+	Workspace workspaceCommand `cmd:"" help:"Create, list, suspend and delete workspaces."`
 	Key       keyCommands      `cmd:"" help:"Create, list and revoke API keys."`
 	Credits   creditCommands   `cmd:"" help:"Grant and show credits."`
+	Operator  operatorCommands `cmd:"" help:"Create, list and revoke tokens for the admin API."`
+	Acts      actCommands      `cmd:"" help:"Show the log of acts: who did what to workspaces, keys, credits and events."`
 	Version   versionCommand   `cmd:"" help:"Print the version."`
 
 	API    apiCommand    `cmd:"" name:"api" hidden:"" help:"The same as the binary api."`
@@ -54,7 +57,7 @@ func run() int {
 	var g grammar
 	selected := app.Parse(&g, "holdfast", "Durable memory writes for applications with language models. "+
 		"Every flag can also be set as HOLDFAST_…, such as HOLDFAST_API_KEY.")
-	s := &session{ctx: ctx, out: os.Stdout, err: os.Stderr, in: os.Stdin, json: g.JSON}
+	s := &session{ctx: app.AsUser(ctx), out: os.Stdout, err: os.Stderr, in: os.Stdin, json: g.JSON}
 	code, text := verdict(selected.Run(s))
 	if text != "" {
 		fmt.Fprintln(os.Stderr, "holdfast:", text)

@@ -75,13 +75,7 @@ func examineDatabase(ctx context.Context, s Settings) []Finding {
 		return []Finding{{"database", Danger, "its settings cannot be read: " + err.Error(), "Let the user read pg_settings."}}
 	}
 	found := append(examineServer(server), examineMigrations(ctx, s.Database))
-	if s.DatabasePooler == "transaction" && s.DatabaseDirectURL == "" {
-		found = append(found, Finding{
-			"pooler", Danger, "HOLDFAST_DATABASE_POOLER is transaction and HOLDFAST_DATABASE_DIRECT_URL is not set",
-			"Set it to the server itself: migrations take a lock that a pooled session doesn't keep.",
-		})
-	}
-	return found
+	return append(found, examinePooler(ctx, s.Database)...)
 }
 
 func examineMigrations(ctx context.Context, d Database) Finding {

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/httpapi/mcp"
 )
 
-// mounts builds what is served beside the routes: the tools for agents, and the reference.
+// mounts builds what is served beside the routes: the tools for agents, the reference, and what operators do.
 func (c *core) mounts(deps httpapi.Deps) ([]httpapi.Mount, error) {
 	tools, err := mcp.New(mcp.Deps{
 		Accepter: deps.Accepter, Changer: deps.Changer, Events: deps.Events, Memories: deps.Memories, Searcher: deps.Searcher,
@@ -18,5 +18,9 @@ func (c *core) mounts(deps httpapi.Deps) ([]httpapi.Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []httpapi.Mount{tools, reference}, nil
+	operators, err := c.newAdmin()
+	if err != nil {
+		return nil, err
+	}
+	return []httpapi.Mount{tools, reference, operators}, nil
 }

@@ -54,6 +54,7 @@ func (c *core) newRepairer() (*repair.Repairer, error) {
 	cfg := repair.DefaultConfig()
 	cfg.Every, cfg.MaxAttempts, cfg.HintAge = c.settings.RepairInterval, c.settings.MaxAttempts, c.settings.HintAge
 	cfg.FailedInputRetention, cfg.Log = c.settings.FailedInputRetention, c.log
+	cfg.ActRetention = c.settings.ActRetention
 	deps := repair.Deps{
 		Leases: c.db, Hints: c.db, Retention: c.db, Books: c.db, Webhooks: c.db, Publisher: c.wakeups, Notifier: c.wakeups,
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-memory/holdfast/internal/model"
+	"github.com/holdfast-memory/holdfast/internal/operator"
 	"github.com/holdfast-memory/holdfast/internal/repair"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
@@ -52,13 +53,16 @@ type Work struct {
 	WorkerPoll           time.Duration `name:"worker-poll" default:"5s" help:"How often a worker looks for due tasks without being told; 0 is never."`
 	RepairInterval       time.Duration `name:"repair-interval" default:"10s" help:"How often repair makes a round."`
 	FailedInputRetention time.Duration `name:"failed-input-retention" default:"168h" help:"How long the input of a failed task is kept for a retry by hand."`
+	ActRetention         time.Duration `name:"act-retention" default:"9600h" help:"How long the log of acts is kept; at least 720h."`
 	HintAge              time.Duration `name:"hint-age" default:"30s" hidden:"" help:"How long a due task waits before repair hints it again."`
 }
 
 // Limits keep one workspace from taking everything. Those of a workspace or a key itself come first.
 type Limits struct {
-	RateLimit  int `name:"rate-limit" default:"6000" help:"Requests a minute that one API process takes of a workspace without a limit of its own; 0 is any number."`
-	MaxPending int `name:"max-pending" default:"10000" help:"Writes that a workspace without a limit of its own may have waiting; 0 is any number."`
+	RateLimit  int `name:"rate-limit" default:"600000" help:"Requests a minute that one API process takes of a workspace without a limit of its own; 0 is any number."`
+	MaxPending int `name:"max-pending" default:"100000" help:"Writes that a workspace without a limit of its own may have waiting; 0 is any number."`
+	// WorkspaceLeases is soft: slots that nobody else wants are given beyond it.
+	WorkspaceLeases int `name:"workspace-leases" default:"64" help:"Tasks under way, over all workers, from which a workspace without a cap of its own waits for its turn; 0 is any number."`
 }
 
 // Settings are all settings of the processes, read from flags and from the environment under the same names
@@ -95,10 +99,12 @@ func (s Settings) Validate() error {
 	case s.FailedInputRetention < time.Second || s.FailedInputRetention > repair.MinKeyRetention:
 		return fmt.Errorf("failed-input-retention must be 1s to %s, the time that keys are kept, not %s",
 			repair.MinKeyRetention, s.FailedInputRetention)
+	case s.ActRetention < operator.MinActRetention:
+		return fmt.Errorf("act-retention must be at least %s, not %s", operator.MinActRetention, s.ActRetention)
 	case s.HintAge < 0:
 		return errors.New("hint-age is negative")
-	case s.RateLimit < 0 || s.MaxPending < 0 || s.RateLimit > maxLimit || s.MaxPending > maxLimit:
-		return fmt.Errorf("rate-limit and max-pending must be 0 to %d: 0 turns them off", maxLimit)
+	case min(s.RateLimit, s.MaxPending, s.WorkspaceLeases) < 0 || max(s.RateLimit, s.MaxPending, s.WorkspaceLeases) > maxLimit:
+		return fmt.Errorf("rate-limit, max-pending and workspace-leases must be 0 to %d: 0 turns them off", maxLimit)
 	}
 	if _, err := s.rules(); err != nil {
 		return fmt.Errorf("webhook-allow-networks: %w", err)

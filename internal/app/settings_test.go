@@ -37,7 +37,7 @@ func TestSettings(t *testing.T) {
 		}
 		w, r := worker.DefaultConfig(), repair.DefaultConfig()
 		if s.WorkerSlots != w.Slots || s.WorkerPoll != w.Poll || s.LeaseTTL != w.LeaseTTL || s.ModelTimeout != w.ModelTimeout ||
-			s.RepairInterval != r.Every || s.HintAge != r.HintAge || s.FailedInputRetention != r.FailedInputRetention ||
+			s.RepairInterval != r.Every || s.HintAge != r.HintAge || s.FailedInputRetention != r.FailedInputRetention || s.ActRetention != r.ActRetention ||
 			s.policy() != task.DefaultPolicy() {
 			t.Errorf("the settings are %+v, the worker's defaults %+v, repair's %+v", s.Work, w, r)
 		}

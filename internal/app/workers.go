@@ -40,6 +40,7 @@ func (c *core) newWorker(ctx context.Context) (*workerPart, error) {
 	cfg.LeaseTTL, cfg.ModelTimeout = c.settings.LeaseTTL, c.settings.ModelTimeout
 	cfg.InputChars = c.settings.ModelInputChars
 	cfg.Slots, cfg.Poll = c.settings.WorkerSlots, c.settings.WorkerPoll
+	cfg.WorkspaceLeases = c.settings.WorkspaceLeases
 	cfg.Policy, cfg.Log = c.settings.policy(), c.log
 	w, err := worker.New(worker.Deps{
 		Claims: c.db, Steps: c.db, Providers: c.db, Known: c.db, Beats: beats, Extractor: c.extractor, Embedder: c.embedder,

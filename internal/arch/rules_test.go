@@ -32,7 +32,7 @@ func placeOf(pkg string) (place, bool) {
 	switch pkg {
 	case "internal/fault", "internal/failpoint", "internal/arch", "migrations", "nats", "examples":
 		return place{levelLeaf, pkg}, true
-	case "internal/access", "internal/command", "internal/task", "internal/memory", "internal/model", "internal/credit", "internal/endpoint":
+	case "internal/access", "internal/command", "internal/task", "internal/memory", "internal/model", "internal/credit", "internal/endpoint", "internal/operator":
 		return place{levelDomain, pkg}, true
 	case "internal/write", "internal/recall", "internal/worker", "internal/repair", "internal/audit":
 		return place{levelUseCase, pkg}, true
@@ -51,6 +51,8 @@ func placeOf(pkg string) (place, bool) {
 	case pkg == "internal/testkit" || strings.HasPrefix(pkg, "internal/testkit/"):
 		return place{levelTests, "internal/testkit"}, true
 	case pkg == "internal/endtoend": // tests of the real binaries
+		return place{levelTests, pkg}, true
+	case pkg == "internal/chaos": // the kill harness, which only its own tests run
 		return place{levelTests, pkg}, true
 	case pkg == "internal/model/contract": // the stub server and the tests that every model adapter runs
 		return place{levelTests, pkg}, true

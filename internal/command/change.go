@@ -18,6 +18,8 @@ type Change struct {
 	Delete   bool            `json:"delete,omitempty"`
 	Content  *string         `json:"content,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
+	// EventDate sets when it was said.
+	EventDate *time.Time `json:"event_date,omitempty"`
 	// ExpiresAt sets the record's expiry, NeverExpires clears it.
 	ExpiresAt    *time.Time `json:"expires_at,omitempty"`
 	NeverExpires bool       `json:"never_expires,omitempty"`

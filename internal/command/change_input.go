@@ -10,11 +10,13 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/fault"
 )
 
-// ChangeInput is what was sent to change one record. Absent members are nil; ExpiresAt is a string or null.
+// ChangeInput is what was sent to change one record. Absent members are nil; EventDate is a time like that of an add,
+// ExpiresAt a string or null.
 type ChangeInput struct {
 	ID        uuid.UUID
 	Content   *string
 	Metadata  json.RawMessage
+	EventDate *string
 	ExpiresAt json.RawMessage
 	Version   *int
 }
@@ -23,7 +25,7 @@ type ChangeInput struct {
 // change replacing all that there was. Faults: INVALID_REQUEST at a pointer below within, also when nothing is
 // to change.
 func NewChange(within string, input ChangeInput) (Change, error) {
-	if input.Content == nil && input.Metadata == nil && input.ExpiresAt == nil {
+	if input.Content == nil && input.Metadata == nil && input.EventDate == nil && input.ExpiresAt == nil {
 		return Change{}, fault.At(fault.InvalidRequest, within, "content, metadata or expires_at required")
 	}
 	change := Change{ID: input.ID, Content: input.Content, Version: input.Version}
@@ -41,6 +43,10 @@ func NewChange(within string, input ChangeInput) (Change, error) {
 			return Change{}, fault.At(fault.InvalidRequest, within+"/metadata", "an object")
 		}
 		change.Metadata = bytes.Clone(input.Metadata) // an empty object too: it takes the place of what there was
+	}
+	var err error
+	if change.EventDate, err = newTime(within+"/event_date", input.EventDate); err != nil {
+		return Change{}, err
 	}
 	if err := change.expire(within, input.ExpiresAt); err != nil {
 		return Change{}, err

@@ -22,7 +22,7 @@ func changed(t *testing.T, input ChangeInput) Change {
 
 func TestChange(t *testing.T) {
 	t.Parallel()
-	text, blank, version, none := "x", " \u200b", 2, 0
+	text, blank, version, none, said := "x", " \u200b", 2, 0, "2026-01-01T00:00:00Z"
 
 	t.Run("RefusesAtThePlaceOfTheRule", func(t *testing.T) {
 		t.Parallel()
@@ -30,6 +30,7 @@ func TestChange(t *testing.T) {
 			"/m/3":            {Version: &version},
 			"/m/3/content":    {Content: &blank},
 			"/m/3/metadata":   {Metadata: json.RawMessage(`[]`)},
+			"/m/3/event_date": {EventDate: &text},
 			"/m/3/expires_at": {ExpiresAt: json.RawMessage(`"2026-01-01"`)},
 			"/m/3/version":    {Content: &text, Version: &none},
 		} {
@@ -49,6 +50,7 @@ func TestChange(t *testing.T) {
 			{ID: id, Content: &text, Version: &version},
 			{ID: id, Metadata: json.RawMessage(`{}`)},
 			{ID: id, Metadata: json.RawMessage(`{"a":1}`)},
+			{ID: id, EventDate: &said},
 			{ID: id, ExpiresAt: json.RawMessage(`null`)},
 			{ID: id, ExpiresAt: json.RawMessage(`"2026-01-01T00:00:00Z"`)},
 		}

@@ -170,7 +170,24 @@ func addDuringRestart(s *system) {
 }
 
 func slowModelCases() map[string]func(*system) {
-	return map[string]func(*system){"AnswerAfterTheTimeout": answerAfterTimeout}
+	return map[string]func(*system){"AnswerAfterTheTimeout": answerAfterTimeout, "NoAnswerEver": noAnswerEver}
+}
+
+// noAnswerEver lets a model never answer: the add is retried, and when its budget is spent it has failed and cost
+// nothing. The budget is cut short here, its length is the retry policy's own test.
+func noAnswerEver(s *system) {
+	s.stub.HoldAll(withMarker("no-answer"))
+	id := s.add("no-answer", conversation("no-answer", "FACT: no-answer"))
+	s.until("it is retried", func() bool { return s.event(id).Status == "RETRYING" })
+	var e event
+	s.until("it has failed", func() bool {
+		s.exec(`UPDATE tasks SET spent = '{"provider_timeout": 10}' WHERE user_id = 'no-answer' AND status <> 'failed'`)
+		e = s.event(id)
+		return e.Status == "FAILED"
+	})
+	if e.Error == nil || e.Error.Code != "PROVIDER_TIMEOUT" || e.Usage.Released != 2 || e.Usage.Settled != 0 || s.texts("no-answer") != "" {
+		s.t.Fatalf("event %+v, records %q", e, s.texts("no-answer"))
+	}
 }
 
 // answerAfterTimeout lets a model answer too late: that is no success, and the next answer counts.

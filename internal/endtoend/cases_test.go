@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-memory/holdfast/internal/access"
+	"github.com/holdfast-memory/holdfast/internal/postgres"
 	"github.com/holdfast-memory/holdfast/internal/testkit"
 )
 
@@ -19,7 +21,8 @@ type caseGroup struct {
 	cases map[string]func(s *system)
 }
 
-// TestCases is what goes wrong with services that keep memories: each kind of fault with its smallest input.
+// TestCases is what goes wrong with services that keep memories, and with idempotent interfaces, ledgers and long work:
+// each kind of fault with its smallest input. The index in cases_index_test.go says which report is shown where.
 //
 // Some kinds have no whole place here. A full queue: there is none in memory to overflow, so what is held is that each
 // receipt has its row. An embedded database that is locked under parallel writers: the database is a server. A library
@@ -27,20 +30,7 @@ type caseGroup struct {
 // is the retry policy's own test; here it is held that a late answer is no success.
 func TestCases(t *testing.T) {
 	t.Parallel()
-	for name, group := range map[string]caseGroup{
-		"Duplicates":  {cases: duplicateCases()},
-		"LostWrites":  {cases: lostWriteCases()},
-		"NoWorker":    {idle: true, open: true, cases: noWorkerCases()},
-		"Restart":     {idle: true, cases: restartCases()},
-		"SlowModel":   {env: []string{"HOLDFAST_MODEL_TIMEOUT=1s"}, cases: slowModelCases()},
-		"BadEmbedder": {cases: embedderCases()},
-		"Text":        {cases: textCases()},
-		"Lists": {
-			env:   []string{"HOLDFAST_EXTRACTOR=offline", "HOLDFAST_EMBEDDER=offline", "TZ=America/Los_Angeles"},
-			cases: listCases(),
-		},
-		"Deletion": {env: []string{"HOLDFAST_OUTPUT_RETRIES=0"}, cases: deletionCases()},
-	} {
+	for name, group := range caseGroups() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSystem(t, testkit.NewDatabase(t), group.env...)
@@ -53,7 +43,7 @@ func TestCases(t *testing.T) {
 					s.until("everything has ended", func() bool {
 						return one[int64](s, `SELECT count(*) FROM tasks WHERE completed_at IS NULL`) == 0
 					})
-					s.sound(one[int64](s, owedSQL))
+					s.sound(one[int64](s, owedSQL, s.ws))
 				}
 			})
 			for name, check := range group.cases {
@@ -66,10 +56,44 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// owedSQL is what the commands that succeeded cost by the list of prices.
+func caseGroups() map[string]caseGroup {
+	return map[string]caseGroup{
+		"Duplicates":  {cases: duplicateCases()},
+		"LostWrites":  {cases: lostWriteCases()},
+		"NoWorker":    {idle: true, open: true, cases: noWorkerCases()},
+		"Restart":     {idle: true, cases: restartCases()},
+		"SlowModel":   {env: []string{"HOLDFAST_MODEL_TIMEOUT=1s"}, cases: slowModelCases()},
+		"BadEmbedder": {cases: embedderCases()},
+		"Text":        {cases: textCases()},
+		"Lists": {
+			env:   []string{"HOLDFAST_EXTRACTOR=offline", "HOLDFAST_EMBEDDER=offline", "TZ=America/Los_Angeles"},
+			cases: listCases(),
+		},
+		"Deletion":    {env: []string{"HOLDFAST_OUTPUT_RETRIES=0"}, cases: deletionCases()},
+		"Keys":        {env: []string{"HOLDFAST_OUTPUT_RETRIES=0"}, cases: keyCases()},
+		"OneKey":      {env: []string{"HOLDFAST_OUTPUT_RETRIES=0"}, cases: oneKeyCases()},
+		"Ledger":      {env: []string{"HOLDFAST_OUTPUT_RETRIES=0"}, cases: ledgerCases()},
+		"BrokenBooks": {env: []string{"HOLDFAST_OUTPUT_RETRIES=0"}, cases: brokenBooksCases()},
+		"Drift":       {idle: true, cases: driftCases()},
+		"Operations":  {env: []string{"HOLDFAST_RETRY_BASE=2s"}, cases: operationCases()},
+		"Limits":      {cases: limitCases()},
+		"Receivers": {
+			env:   []string{"HOLDFAST_WEBHOOK_ALLOW_HTTP=true", "HOLDFAST_WEBHOOK_ALLOW_NETWORKS=127.0.0.0/8", "HOLDFAST_RETRY_BASE=2ms"},
+			cases: receiverCases(),
+		},
+		"GuardedReceivers": {
+			env:  []string{"HOLDFAST_WEBHOOK_ALLOW_HTTP=true"},
+			idle: true, open: true,
+			cases: guardedCases(),
+		},
+		"Steering": {cases: steeringCases()},
+	}
+}
+
+// owedSQL is what the commands of a workspace that succeeded cost by the list of prices.
 const owedSQL = `
 SELECT coalesce(sum(CASE WHEN kind IN ('memory_infer', 'memory_item') THEN 2 WHEN kind = 'memory_add' THEN 1 ELSE 0 END), 0)
-  FROM tasks WHERE status = 'succeeded'`
+  FROM tasks WHERE status = 'succeeded' AND workspace_id = $1`
 
 // of is the same system for a subtest.
 func (s *system) of(t *testing.T) *system {
@@ -161,5 +185,28 @@ func (s *system) outcomeIs(e event, outcome string) {
 	s.t.Helper()
 	if e.Outcome == nil || *e.Outcome != outcome {
 		s.t.Fatalf("event %+v, want the outcome %s", e, outcome)
+	}
+}
+
+// purse is a workspace of its own with so many credits, behind the same API.
+func (s *system) purse(credits int64) *system {
+	s.t.Helper()
+	mine := *s
+	mine.key, mine.ws = s.another(access.Permissions()...)
+	if credits > 0 {
+		mine.grant("start", credits)
+	}
+	return &mine
+}
+
+func (s *system) grant(reference string, credits int64) {
+	s.t.Helper()
+	db, err := postgres.Open(s.t.Context(), postgres.Config{URL: s.url})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Grant(s.t.Context(), s.ws, reference, credits); err != nil {
+		s.t.Fatal(err)
 	}
 }

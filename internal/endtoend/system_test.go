@@ -49,13 +49,13 @@ func newSystem(t *testing.T, databaseURL string, env ...string) *system {
 	s := &system{t: t, url: databaseURL, nats: testkit.NewNATS(t), stub: stubmodel.New(t), bin: testkit.Binaries(t)}
 	s.sql = testkit.Pool(t, s.url)
 	s.setUpWorkspace()
-	s.env = append([]string{
-		"HOLDFAST_DATABASE_URL=" + s.url, "HOLDFAST_NATS_URL=" + s.nats.URL(), "HOLDFAST_ADMIN_LISTEN=off",
-		"HOLDFAST_EXTRACTOR=openai", "HOLDFAST_EMBEDDER=openai", "HOLDFAST_OPENAI_BASE_URL=" + s.stub.OpenAIURL(),
+	s.env = append(append(testkit.DatabaseEnv(s.url),
+		"HOLDFAST_NATS_URL="+s.nats.URL(), "HOLDFAST_ADMIN_LISTEN=off",
+		"HOLDFAST_EXTRACTOR=openai", "HOLDFAST_EMBEDDER=openai", "HOLDFAST_OPENAI_BASE_URL="+s.stub.OpenAIURL(),
 		"HOLDFAST_OPENAI_MODEL=stub", "HOLDFAST_OPENAI_EMBEDDING_MODEL=stub", "HOLDFAST_LEASE_TTL=2s",
 		"HOLDFAST_WORKER_POLL=250ms", "HOLDFAST_RETRY_BASE=100ms",
 		"HOLDFAST_RATE_LIMIT=0", // one workspace does what many would
-	}, env...)
+	), env...)
 	return s
 }
 
@@ -314,7 +314,7 @@ func (s *system) sound(spent int64) {
 		"input left after success":    `SELECT count(*) FROM tasks WHERE status = 'succeeded' AND command IS NOT NULL`,
 		"plan bodies left":            `SELECT count(*) FROM plans p JOIN tasks t ON t.id = p.task_id WHERE t.status = 'succeeded' AND p.body IS NOT NULL`,
 		"records beside results":      `SELECT count(*) FROM memories m WHERE NOT EXISTS (SELECT FROM task_results r WHERE r.record_id = m.id AND r.event = 'ADD' AND r.task_id = m.task_id)`,
-		"repeats":                     `SELECT count(*) FROM (SELECT 1 FROM memories GROUP BY lane, content_key HAVING count(*) > 1) x`,
+		"repeats":                     `SELECT count(*) FROM (SELECT 1 FROM memories GROUP BY workspace_id, lane, content_key HAVING count(*) > 1) x`,
 		"claims without attempt rows": `SELECT count(*) FROM tasks t WHERE claims <> (SELECT count(*) FROM task_attempts a WHERE a.task_id = t.id)`,
 	} {
 		if n := one[int64](s, sql); n != 0 {

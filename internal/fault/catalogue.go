@@ -21,6 +21,7 @@ const (
 	RouteNotFound          Code = "ROUTE_NOT_FOUND"
 	MethodNotAllowed       Code = "METHOD_NOT_ALLOWED"
 	WebhookNotFound        Code = "WEBHOOK_NOT_FOUND"
+	WorkspaceNotFound      Code = "WORKSPACE_NOT_FOUND"
 	WebhookURLRefused      Code = "WEBHOOK_URL_REFUSED"
 	TooManyWebhooks        Code = "TOO_MANY_WEBHOOKS"
 	InputExpired           Code = "INPUT_EXPIRED"
@@ -63,7 +64,7 @@ func Codes() []Code {
 	return []Code{
 		InvalidBody, InvalidRequest, ScopeRequired, IdempotencyKeyRequired, InvalidIdempotencyKey, InvalidCursor,
 		InvalidFilter, InvalidAPIKey, APIKeyExpired, InsufficientPermission, InsufficientCredits, MemoryNotFound,
-		EventNotFound, RouteNotFound, MethodNotAllowed, WebhookNotFound, WebhookURLRefused, TooManyWebhooks, InputExpired, IdempotencyConflict, IdempotencyInProgress,
+		EventNotFound, RouteNotFound, MethodNotAllowed, WebhookNotFound, WorkspaceNotFound, WebhookURLRefused, TooManyWebhooks, InputExpired, IdempotencyConflict, IdempotencyInProgress,
 		VersionConflict, NotRetryable, NotCancellable, WorkspaceNotEmpty, PayloadTooLarge, UnsupportedMediaType, RateLimited,
 		TooManyPending, UnavailableNow, AcceptanceUnknown, NotImplemented, InternalError,
 	}
@@ -103,6 +104,8 @@ func describe(code Code) (Description, bool) {
 		return Description{Invalid, "Method not allowed", "The route does not take this method.", false}, true
 	case WebhookNotFound:
 		return Description{NotFound, "Webhook not found", "There is no such webhook in this workspace.", false}, true
+	case WorkspaceNotFound:
+		return Description{NotFound, "Workspace not found", "There is no such workspace, or it is being deleted.", false}, true
 	case WebhookURLRefused:
 		return Description{Invalid, "Webhook URL refused", "This URL may not be called. Use https and a public name or address, or ask the operator to allow the network.", false}, true
 	case TooManyWebhooks:

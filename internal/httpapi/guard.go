@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -86,6 +87,7 @@ func (s *Server) authorise(c echo.Context, op *operation, this *call) error {
 	}
 	this.caller = caller
 	log := zerolog.Ctx(ctx).With().Stringer("workspace_id", caller.Workspace.ID).Logger()
+	ctx = access.As(ctx, access.Actor{Name: "key:" + caller.KeyID, Origin: originOf(c.Request()), RequestID: this.requestID})
 	c.SetRequest(c.Request().WithContext(log.WithContext(ctx)))
 	if err := s.admit(c.Response().Header(), this); err != nil {
 		return err
@@ -95,6 +97,14 @@ func (s *Server) authorise(c echo.Context, op *operation, this *call) error {
 		return nil
 	}
 	return caller.Require(op.permission)
+}
+
+// originOf is the address of whoever is connected: behind a proxy, the proxy's.
+func originOf(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
+	}
+	return r.RemoteAddr
 }
 
 // keyOf reads the key from the one Authorization header, with the scheme Bearer or that of a guest, or, without such

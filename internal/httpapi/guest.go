@@ -35,7 +35,8 @@ type Guest struct {
 type GuestRoute struct {
 	Method string
 	// Path has segments like {id}, which are one segment of the request's path, and may end in {name...}, which is all
-	// the rest of it. Of several paths that fit, the one with most plain segments is taken.
+	// the rest of it. Of several paths that fit, the one with most plain segments is taken. A rest is refused whose
+	// slashes weren't those of the request: it would be another name.
 	Path string
 	// Permission is what the key must allow; empty takes every key.
 	Permission access.Permission
@@ -183,6 +184,9 @@ func (g *guest) read(r *http.Request, route *GuestRoute, params map[string]strin
 			return GuestCall{}, in("path", "", "valid UTF-8 without NUL")
 		}
 	}
+	if strings.HasSuffix(route.Path, "...}") && !whole(route.Path, r.URL.EscapedPath(), this.path) {
+		return GuestCall{}, in("path", "", "a name with its slashes escaped where one is first, last or beside another")
+	}
 	if this.key, err = command.ParseKey(r.Header.Values(keyHeader)); err != nil {
 		return GuestCall{}, err
 	}
@@ -224,6 +228,14 @@ func (g *guest) find(r *http.Request) (route *GuestRoute, params map[string]stri
 		}
 	}
 	return route, params
+}
+
+// whole tells whether the rest of a path that a route takes stands in the path as it was given, but for one slash at
+// its end. What tidying took out of it may have been part of the name.
+func whole(pattern, tidied, given string) bool {
+	rest := strings.Join(strings.Split(tidied, "/")[strings.Count(pattern, "/"):], "/")
+	before, found := strings.CutSuffix(strings.TrimSuffix(given, "/"), "/"+rest)
+	return found && !strings.HasSuffix(before, "/")
 }
 
 // match holds a path's segments against a route's and counts the plain ones.

@@ -65,6 +65,11 @@ func TestGuest(t *testing.T) {
 				t.Errorf("%s: %d %s", path, a.Code, a.Body)
 			}
 		}
+		for _, path := range []string{"/own/rest//x", "/own/rest/x//", "/own/rest/x//y", "/own/rest/x//y/"} { // another name than x or x/y
+			if a := w.guest("GET", path, ""); a.Code != 400 {
+				t.Errorf("%s: %d %s", path, a.Code, a.Body)
+			}
+		}
 		for _, path := range []string{"/own", "/own/rest", "/own/rest/", "/own/../own/plain", "/v1/memories/a/b", "/v1/health"} {
 			if a := w.guest("GET", path, ""); a.Code != 404 || strings.TrimSpace(a.Body.String()) != `{"guest":"ROUTE_NOT_FOUND"}` {
 				t.Errorf("%s: %d %s", path, a.Code, a.Body)

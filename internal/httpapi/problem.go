@@ -158,7 +158,7 @@ func statusOf(code fault.Code) int {
 		return http.StatusPaymentRequired
 	case fault.InsufficientPermission:
 		return http.StatusForbidden
-	case fault.MemoryNotFound, fault.EventNotFound, fault.RouteNotFound, fault.WebhookNotFound:
+	case fault.MemoryNotFound, fault.EventNotFound, fault.RouteNotFound, fault.WebhookNotFound, fault.WorkspaceNotFound:
 		return http.StatusNotFound
 	case fault.MethodNotAllowed:
 		return http.StatusMethodNotAllowed

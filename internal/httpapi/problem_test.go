@@ -22,7 +22,7 @@ func statuses() map[fault.Code]int {
 		fault.IdempotencyConflict: 409, fault.IdempotencyInProgress: 409, fault.VersionConflict: 409,
 		fault.NotRetryable: 409, fault.NotCancellable: 409, fault.WorkspaceNotEmpty: 409, fault.InputExpired: 410, fault.PayloadTooLarge: 413,
 		fault.UnsupportedMediaType: 415, fault.RateLimited: 429, fault.TooManyPending: 429, fault.InternalError: 500,
-		fault.WebhookNotFound: 404, fault.WebhookURLRefused: 400, fault.TooManyWebhooks: 409,
+		fault.WebhookNotFound: 404, fault.WorkspaceNotFound: 404, fault.WebhookURLRefused: 400, fault.TooManyWebhooks: 409,
 		fault.NotImplemented: 501, fault.UnavailableNow: 503, fault.AcceptanceUnknown: 503,
 	}
 }

@@ -33,6 +33,7 @@ const (
 // call is what is known of one request. It rides in the request's context.
 type call struct {
 	requestID string
+	path      string // as it was given, escaped
 	route     string
 	caller    access.Caller
 	key       *command.Key
@@ -58,7 +59,7 @@ func callOf(ctx context.Context) *call {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	began, asked := time.Now(), method(r)
 	client := r.Context()
-	c := &call{requestID: requestID(r), route: unmatched, leave: func() {}, left: func() bool { return client.Err() != nil }}
+	c := &call{requestID: requestID(r), path: r.URL.EscapedPath(), route: unmatched, leave: func() {}, left: func() bool { return client.Err() != nil }}
 	log := s.deps.Log.With().Str("request_id", c.requestID).Logger()
 	r = r.WithContext(log.WithContext(context.WithValue(r.Context(), callKey{}, c)))
 	r.URL = tidy(r.URL)

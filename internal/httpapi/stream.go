@@ -22,8 +22,6 @@ import (
 
 const (
 	eventStreamType = "text/event-stream"
-	// sendBound is how long one message may take to a reader. One that is slower reconnects and goes on where it was.
-	sendBound = 10 * time.Second
 	// streamRetry is the Retry-After of a workspace with all its streams in use: one ends within minutes, not seconds.
 	streamRetry   = 10 * time.Second
 	errReaderGone = fault.Plain("the reader of the stream has gone")
@@ -48,13 +46,16 @@ type StreamConfig struct {
 	Heartbeat time.Duration
 	// Renew is how often it is checked that the key still allows the stream. Default a minute.
 	Renew time.Duration
+	// Send is how long one message may take to a reader. One that is slower reconnects and goes on where it was. Default
+	// 10 s.
+	Send time.Duration
 }
 
 func (c StreamConfig) withDefaults() (StreamConfig, error) {
 	for _, d := range []struct {
 		value    *time.Duration
 		standard time.Duration
-	}{{&c.Age, time.Hour}, {&c.Heartbeat, 15 * time.Second}, {&c.Renew, time.Minute}} {
+	}{{&c.Age, time.Hour}, {&c.Heartbeat, 15 * time.Second}, {&c.Renew, time.Minute}, {&c.Send, 10 * time.Second}} {
 		if *d.value == 0 {
 			*d.value = d.standard
 		}
@@ -190,7 +191,9 @@ func (a streamAnswer) VisitStreamEventsResponse(w http.ResponseWriter) error {
 		case <-ctx.Done():
 		}
 	}()
-	if err := a.follow(ctx, sender{w, to}); err != nil && !errors.Is(err, errReaderGone) && !a.call.left() {
+	err := a.follow(ctx, sender{w, to, a.server.config.Streams.Send})
+	bound(to, a.server.config.Streams.Send) // what is sent last, the end itself, has its time too
+	if err != nil && !errors.Is(err, errReaderGone) && !a.call.left() {
 		f := faultOf(err)
 		a.call.code = f.Code
 		if kind := f.Kind(); kind == fault.Internal || kind == fault.Unavailable {
@@ -275,12 +278,13 @@ func (a streamAnswer) placeText(place task.FeedPlace) (string, error) {
 
 // sender sends messages of a stream, each at once and each within its bound.
 type sender struct {
-	w  http.ResponseWriter
-	to *http.ResponseController
+	w     http.ResponseWriter
+	to    *http.ResponseController
+	bound time.Duration
 }
 
 func (s sender) send(message string) error {
-	_ = s.to.SetWriteDeadline(time.Now().Add(sendBound)) // a writer without deadlines has no slow reader
+	bound(s.to, s.bound)
 	if _, err := s.w.Write([]byte(message)); err != nil {
 		return fmt.Errorf("%w: %w", errReaderGone, err)
 	}
@@ -288,4 +292,9 @@ func (s sender) send(message string) error {
 		return fmt.Errorf("%w: %w", errReaderGone, err)
 	}
 	return nil
+}
+
+// bound gives the next thing that is sent its time, from now on.
+func bound(to *http.ResponseController, within time.Duration) {
+	_ = to.SetWriteDeadline(time.Now().Add(within)) // a writer without deadlines has no slow reader
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -354,6 +355,13 @@ func (w *world) answered(t *testing.T, code string) {
 	}
 }
 
+// streams is how many streams are open.
+func (w *world) streams() int {
+	w.server.following.mu.Lock()
+	defer w.server.following.mu.Unlock()
+	return w.server.following.all
+}
+
 func TestStreamBounds(t *testing.T) {
 	t.Parallel()
 	t.Run("OfAWorkspaceAndOfTheProcess", func(t *testing.T) {
@@ -398,6 +406,33 @@ func TestStreamBounds(t *testing.T) {
 		t.Parallel()
 		w, url := serveStreams(t, StreamConfig{Age: 20 * time.Millisecond})
 		w.listen(t, url, "").wantEnd()
+	})
+	t.Run("EndsCleanlyAfterASilence", func(t *testing.T) {
+		t.Parallel()
+		w, url := serveStreams(t, StreamConfig{Age: 300 * time.Millisecond, Send: 20 * time.Millisecond})
+		w.listen(t, url, "").wantEnd()
+	})
+	t.Run("LeavesAReaderThatReadsNothing", func(t *testing.T) {
+		t.Parallel()
+		w, url := serveStreams(t, StreamConfig{Heartbeat: time.Nanosecond, Send: 100 * time.Millisecond})
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, err = conn.Write([]byte("GET /v1/events/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.keys["all"].Reveal() + "\r\n\r\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for _, open := range []int{1, 0} { // what is sent meanwhile fills the buffers of both sides
+			for deadline := time.Now().Add(streamPatience); w.streams() != open; <-tick.C {
+				if time.Now().After(deadline) {
+					t.Fatalf("%d streams are open, want %d", w.streams(), open)
+				}
+			}
+		}
 	})
 	t.Run("EndsWithItsKey", func(t *testing.T) {
 		t.Parallel()

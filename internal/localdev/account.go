@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
@@ -45,6 +46,17 @@ func (a account) sysProcAttr() *syscall.SysProcAttr {
 		return &syscall.SysProcAttr{}
 	}
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: a.uid, Gid: a.gid}}
+}
+
+// AsServer makes cmd, which is not started yet, run as the user that PostgreSQL runs as, and gives that user dir and
+// everything in it. It is for servers that refuse to run as root, as PostgreSQL does.
+func AsServer(cmd *exec.Cmd, dir string) error {
+	a, err := serverAccount()
+	if err != nil {
+		return err
+	}
+	cmd.SysProcAttr = a.sysProcAttr()
+	return a.own(dir)
 }
 
 // prepareParent makes the directory that will hold the data directory, if it is missing, and checks that the account

@@ -26,6 +26,7 @@ type PostgresConfig struct {
 	BinDir       string            // empty: the data directory's version, else the newest installed
 	Fsync        bool              // false is for tests: a power cut may destroy the data
 	Settings     map[string]string // server parameters, over the built-in ones
+	Env          []string          // NAME=value for the server, beside what it needs
 	PasswordFile string            // default DataDir.password, 0600, owned by this process's user
 	LogFile      string            // default DataDir.log, appended to
 }

@@ -98,6 +98,7 @@ func (p *Postgres) launch(ctx context.Context) error {
 		args = append(args, "-c", name+"="+settings[name])
 	}
 	cmd := serverCommand(p.acct, filepath.Join(p.cfg.BinDir, "postgres"), args...)
+	cmd.Env = append(cmd.Env, p.cfg.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	// SIGQUIT ends a server at once; the next start recovers from its log, as after a crash.
 	child, err := StartChild(cmd, syscall.SIGQUIT)

@@ -17,10 +17,12 @@ import (
 )
 
 // claimKeySQL and readKeySQL are two statements under READ COMMITTED: the loser of a race waits for the winner
-// in the first and reads the winner's row in the second.
+// in the first and reads the winner's row in the second. A workspace that is being deleted takes no new key: both come
+// behind the gate, so that a deletion which isn't seen is later and finds what this transaction does.
 const claimKeySQL = `
 INSERT INTO idempotency_keys (workspace_id, key_hash, fingerprint, fingerprint_version, task_id, retry)
-VALUES (@workspace, @key_hash, @fingerprint, @fingerprint_version, @task, @retry)
+SELECT @workspace::uuid, @key_hash, @fingerprint, @fingerprint_version, @task, @retry
+ WHERE NOT EXISTS (SELECT FROM workspaces w WHERE w.id = @workspace AND w.deletion IS NOT NULL)
 ON CONFLICT (workspace_id, key_hash) DO NOTHING`
 
 const readKeySQL = `
@@ -124,7 +126,7 @@ func (db *DB) inKeyTx(ctx context.Context, workspace uuid.UUID, fn func(ctx cont
 
 // claimKey claims the key for the task. It answers nil when the key is now the task's, and the id of the task
 // that has it when the same command was accepted before. Fault INSUFFICIENT_PERMISSION for a new key of a suspended
-// workspace, IDEMPOTENCY_CONFLICT for another command,
+// workspace, INVALID_API_KEY for one that is being deleted, IDEMPOTENCY_CONFLICT for another command,
 // IDEMPOTENCY_IN_PROGRESS when the key's holder could not be waited for.
 func (tx *Tx) claimKey(ctx context.Context, workspace, id uuid.UUID, claim write.Claim, retry bool) (*uuid.UUID, error) {
 	args := pgx.NamedArgs{
@@ -165,6 +167,9 @@ func (tx *Tx) claimKey(ctx context.Context, workspace, id uuid.UUID, claim write
 			return nil, fault.New(fault.IdempotencyConflict)
 		case found:
 			return &holder, nil
+		}
+		if err := tx.requireLiving(ctx, workspace); err != nil {
+			return nil, err
 		}
 	}
 	return nil, fault.Wrap(fault.IdempotencyInProgress, errors.New("the key was retired again and again"))
@@ -220,6 +225,9 @@ func (tx *Tx) insertAccepted(ctx context.Context, item write.Acceptance, answer 
 		}
 		return nil
 	})
+	if name := moveAct(item.Kind); name != "" {
+		addAct(ctx, b, now, act{item.WorkspaceID, name, eventSubject(item.TaskID), nil})
+	}
 	addHold(b, item.WorkspaceID, item.Price)
 	if err := tx.send(ctx, b); err != nil {
 		return err

@@ -444,6 +444,7 @@ func TestBatchesMeet(t *testing.T) {
 		t.Errorf("%d records are out of step", n)
 	}
 	w.books()
+	w.sound()
 }
 
 // TestWalks reads lists page by page while others write: what was there at the start comes exactly once.

@@ -7,14 +7,41 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/recall"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
+const keptSQL = `
+SELECT ` + recordColumnsSQL + `,
+       coalesce(m.expires_at <= (SELECT coalesce(@now::timestamptz, clock_timestamp())), false), m.deleted_at IS NOT NULL
+  FROM memories m
+ WHERE m.id = @id AND m.workspace_id = @workspace`
+
+// KeptMemory implements recall.BrowseStore.
+func (db *DB) KeptMemory(ctx context.Context, workspace, id uuid.UUID) (recall.Kept, error) {
+	var found []recall.Kept
+	err := db.read(ctx, "read kept memory", keptSQL, pgx.NamedArgs{"id": id, "workspace": workspace, "now": db.now()},
+		func(rows pgx.Rows) (err error) {
+			found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (kept recall.Kept, err error) {
+				kept.Record, err = scanRecordAnd(row, &kept.Expired, &kept.Deleted)
+				return kept, err
+			})
+			return err
+		})
+	if err != nil {
+		return recall.Kept{}, err
+	}
+	if len(found) == 0 {
+		return recall.Kept{}, fault.New(fault.MemoryNotFound)
+	}
+	return found[0], nil
+}
+
 // browsedSQL selects the records that a list has, completed by the conditions of scope and filter.
 const browsedSQL = `
   FROM memories m
- WHERE m.workspace_id = @workspace AND (m.valid_to IS NULL OR NOT @latest) AND ` + liveSQL
+ WHERE m.workspace_id = @workspace AND (m.valid_to IS NULL OR NOT @latest) AND `
 
 const pageSQL = `
 OFFSET @offset`
@@ -25,7 +52,7 @@ func (db *DB) BrowseMemories(ctx context.Context, workspace uuid.UUID, query rec
 	args := pgx.NamedArgs{
 		"workspace": workspace, "latest": query.LatestOnly, "now": db.now(), "limit": query.Size + 1, "offset": query.Offset(),
 	}
-	listed := browsedSQL + inScope(query.Scope, args) + inFilter(query.Filter, args)
+	listed := browsedSQL + visibleSQL(query.Expired) + inScope(query.Scope, args) + inFilter(query.Filter, args)
 	records, err := db.records(ctx, "browse memories", `SELECT `+recordColumnsSQL+listed+newestSQL+pageSQL, args)
 	if err != nil {
 		return recall.Browsed{}, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-memory/holdfast/internal/failpoint"
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/operator"
 	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/write"
 )
@@ -75,6 +76,7 @@ func (db *DB) Cancel(ctx context.Context, workspace, id uuid.UUID) (write.Ended,
 		}
 		failpoint.Hit("cancel.in_tx")
 		b = &batch{}
+		addAct(ctx, b, now, act{workspace, operator.Cancel, eventSubject(id), nil})
 		addClosing(b, id, *at, *was, endedFailed, task.Cancelled, now, func(h task.Hint) { ended.Hint = &h })
 		return tx.send(ctx, b)
 	})
@@ -109,6 +111,11 @@ func (db *DB) stopPieces(ctx context.Context, workspace, id uuid.UUID) (write.En
 			}
 			return nil
 		})
+		if err := tx.send(ctx, b); err != nil || !asked {
+			return err
+		}
+		b = &batch{}
+		addAct(ctx, b, tx.db.now(), act{workspace, operator.Cancel, eventSubject(id), nil})
 		return tx.send(ctx, b)
 	})
 	if err != nil || asked {

@@ -234,6 +234,24 @@ func TestChange(t *testing.T) {
 		}
 	})
 
+	t.Run("WhenItWasSaidIsSetAndStays", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 10)
+		id := w.remember(scope, "likes tea")[0]
+		said := time.Date(2023, 11, 14, 22, 13, 20, 0, time.UTC)
+		w.change("", command.Change{ID: id, EventDate: &said})
+		if r, err := w.record(id); err != nil || r.EventDate == nil || !r.EventDate.Equal(said) || r.Text != "likes tea" {
+			t.Fatalf("record %+v, %v", r, err)
+		}
+		w.change("", command.Change{ID: id, Content: ptr("likes coffee")})
+		if r, err := w.record(id); err != nil || r.EventDate == nil || !r.EventDate.Equal(said) {
+			t.Fatalf("record %+v, %v", r, err)
+		}
+		if n := w.outOfStep(); n != 0 {
+			t.Errorf("%d records are out of step", n)
+		}
+	})
+
 	t.Run("DeleteIsATombstone", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, 10)

@@ -41,7 +41,7 @@ WITH clock AS (
      AND (t.status = 'pending' AND t.run_after <= clock.at OR t.status = 'running' AND t.lease_until <= clock.at)
      AND (t.stage <> 'accepted' OR t.crashes < @max_attempts)
      AND (t.kind = 'scope_erase'
-          OR NOT EXISTS (SELECT FROM provider_pauses p WHERE p.paused_until > clock.at
+          OR NOT EXISTS (SELECT FROM provider_pauses p WHERE ` + pausedSQL + `
                             AND p.provider = CASE t.stage WHEN 'accepted' THEN @extractor ELSE @embedder END))
      AND NOT ` + fencedTaskSQL + `
      AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = t.workspace_id AND w.suspended_at IS NOT NULL)
@@ -81,7 +81,7 @@ func (db *DB) claim(ctx context.Context, who worker.Claimant, ask worker.ClaimAs
 	args := pgx.NamedArgs{
 		"now": db.now(), "task": ask.TaskID, "token": ask.Token, "ttl": inSeconds(who.TTL), "worker": who.Worker,
 		"kinds": kindNames(who.Kinds), "payload_format": who.Format, "max_attempts": who.MaxAttempts, "extractor": who.Extractor,
-		"embedder": who.Embedder,
+		"embedder": who.Embedder, "restart": who.Restart,
 	}
 	var lease *worker.Lease
 	read := func(rows pgx.Rows) error {

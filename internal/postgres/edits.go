@@ -34,8 +34,9 @@ SELECT v.memory_id
 const editRecordsSQL = `
 WITH c AS (
   SELECT * FROM unnest(@ids::uuid[], @ordinals::int[], @history::uuid[], @ends::boolean[], @texts::text[],
-                       @keys::bytea[], @metadata::text[], @expiries::timestamptz[], @endless::boolean[])
-           AS c (id, ordinal, history_id, ends, text, content_key, metadata, expires_at, endless)
+                       @keys::bytea[], @metadata::text[], @dates::timestamptz[], @expiries::timestamptz[],
+                       @endless::boolean[])
+           AS c (id, ordinal, history_id, ends, text, content_key, metadata, event_date, expires_at, endless)
 ), clock AS (
   SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at,
          coalesce(@said_at::timestamptz,
@@ -48,7 +49,7 @@ WITH c AS (
 )
 UPDATE memories AS m
    SET version = m.version + 1, text = coalesce(c.text, m.text), content_key = coalesce(c.content_key, m.content_key),
-       metadata = coalesce(c.metadata::json, m.metadata),
+       metadata = coalesce(c.metadata::json, m.metadata), event_date = coalesce(c.event_date, m.event_date),
        expires_at = CASE WHEN NOT c.endless THEN coalesce(c.expires_at, m.expires_at) END,
        said_at = CASE WHEN c.text IS NULL THEN m.said_at ELSE greatest(m.said_at, clock.said_at) END,
        deleted_at = CASE WHEN c.ends THEN clock.at END, updated_at = clock.at
@@ -145,11 +146,12 @@ func addEdits(b *batch, by editor, edits []edit, now *time.Time) {
 	ids, history, ordinals := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]int32, n)
 	ends, endless := make([]bool, n), make([]bool, n)
 	texts, metadata := make([]*string, n), make([]*string, n)
-	keys, expiries := make([][]byte, n), make([]*time.Time, n)
+	keys, dates, expiries := make([][]byte, n), make([]*time.Time, n), make([]*time.Time, n)
 	for i, e := range edits {
 		ids[i], history[i] = e.ID, memory.HistoryID(by.task, e.ordinal)
 		ordinals[i] = int32(e.ordinal) // #nosec G115 -- at most command.MaxBatch
 		ends[i], endless[i], texts[i], expiries[i] = e.Delete, e.NeverExpires, e.Content, e.ExpiresAt
+		dates[i] = e.EventDate
 		if e.Content != nil {
 			key := memory.KeyOf(*e.Content)
 			keys[i] = key[:]
@@ -161,7 +163,7 @@ func addEdits(b *batch, by editor, edits []edit, now *time.Time) {
 	}
 	b.exec("edit records", editRecordsSQL, pgx.NamedArgs{
 		"ids": ids, "ordinals": ordinals, "history": history, "ends": ends, "texts": texts, "keys": keys,
-		"metadata": metadata, "expiries": expiries, "endless": endless, "workspace": by.workspace, "task": by.task,
+		"metadata": metadata, "dates": dates, "expiries": expiries, "endless": endless, "workspace": by.workspace, "task": by.task,
 		"lane": by.lane[:], "said_at": by.saidAt, "now": now,
 	}, nil)
 	addEditedTerms(b, by.workspace, edits)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-memory/holdfast/internal/failpoint"
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/operator"
 	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/write"
 )
@@ -105,6 +106,9 @@ func (tx *Tx) insertErase(ctx context.Context, e write.Erasing) error {
 		"task": e.TaskID, "workspace": e.WorkspaceID, "kinds": kinds, "user_id": e.Scope.UserID, "agent_id": e.Scope.AgentID,
 		"run_id": e.Scope.RunID, "app_id": e.Scope.AppID, "lane": lane[:], "key_hash": e.Claim.KeyHash[:], "now": tx.db.now(),
 	}, nil)
+	if !e.Scope.Empty() { // a deletion has a record of its own
+		addAct(ctx, b, tx.db.now(), act{e.WorkspaceID, operator.Erase, eventSubject(e.TaskID), nil})
+	}
 	return tx.send(ctx, b)
 }
 

@@ -39,6 +39,7 @@ const (
 	phaseEnded   phase = "ended"
 	phaseItems   phase = "items"
 	phaseCopies  phase = "copies"
+	phaseRest    phase = "rest"
 	phaseEnd     phase = "end"
 )
 
@@ -57,7 +58,9 @@ func (p phase) after() phase {
 		return phaseItems
 	case phaseItems:
 		return phaseCopies
-	case phaseCopies, phaseEnd:
+	case phaseCopies:
+		return phaseRest
+	case phaseRest, phaseEnd:
 	}
 	return phaseEnd
 }
@@ -165,6 +168,8 @@ func (j EraseJob) window(ctx context.Context, l worker.Lease, place erasePlace, 
 		return j.itemWindow(ctx, l, place, piece)
 	case phaseCopies:
 		return j.copyWindow(ctx, l, place, piece)
+	case phaseRest:
+		return j.restWindow(ctx, l, place, piece)
 	case phaseEnd:
 	}
 	return erasePlace{Phase: phaseEnd}, nil
@@ -205,6 +210,8 @@ func (j EraseJob) Apply(ctx context.Context, l worker.Lease, chunk worker.Chunk,
 			return tx.eraseItems(ctx, l, piece)
 		case phaseCopies:
 			return tx.eraseCopies(ctx, l, piece)
+		case phaseRest:
+			return tx.eraseRest(ctx, l, piece)
 		case phaseEnd:
 			done.Ended = true
 			return tx.endErase(ctx, l, work)
@@ -268,6 +275,9 @@ func (tx *Tx) endErase(ctx context.Context, l worker.Lease, work worker.Work) er
 	failpoint.Hit("erase.in_tx")
 	b = &batch{}
 	b.exec("drop fence", dropFenceSQL, pgx.NamedArgs{"task": l.TaskID}, nil)
+	if deletes(l) {
+		addEndWorkspace(b, l, now)
+	}
 	addAttempt(b, l, endedSucceeded, "", 0, work, now)
 	addCloseRun(b, l.TaskID, l.Generation, task.Succeeded, now)
 	return tx.send(ctx, b)

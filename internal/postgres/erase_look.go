@@ -29,7 +29,7 @@ const (
 // serve the rare erase, which can as well read what the retention leaves of the workspace's tasks once.
 const taskWindowSQL = `
 WITH w AS MATERIALIZED (
-  SELECT m.id, m.accepted_at, m.lane, NOT m.erased%[2]s AS hit
+  SELECT m.id, m.accepted_at, m.lane, %[2]s AS hit
     FROM %[1]s m
    WHERE m.workspace_id = @workspace AND m.kind = @kind AND m.accepted_at <= @erased_at
      AND (m.accepted_at, m.id) < (coalesce(@at::timestamptz, 'infinity'),
@@ -50,7 +50,7 @@ SELECT id, accepted_at, NULL, false FROM last
 const nextKindSQL = `
 SELECT coalesce(min(kind), '') FROM %s WHERE workspace_id = @workspace AND kind > @kind`
 
-// eraseKind is the kind that no erase covers.
+// eraseKind is the kind that no erase covers but the deletion of the workspace.
 const eraseKind = "scope_erase"
 
 // hit is one covered row, or the last row that was looked at.
@@ -105,6 +105,10 @@ func (j EraseJob) taskWindow(ctx context.Context, table string, l worker.Lease, 
 		return j.nextKind(ctx, table, l, place)
 	}
 	scope, args := eraseArgs(l, piece)
+	scope = "NOT m.erased" + scope
+	if deletes(l) {
+		scope, args["task"] = everyTaskSQL, l.TaskID
+	}
 	args["kind"], args["window"], args["limit"] = place.Kind, eraseWindow, eraseTaskLimit
 	rows, err := j.hits(ctx, "tasks to erase", fmt.Sprintf(taskWindowSQL, table, scope), args, place)
 	if err != nil {
@@ -127,7 +131,7 @@ func (j EraseJob) nextKind(ctx context.Context, table string, l worker.Lease, pl
 			return place, err
 		case kind == "":
 			return place.next(), nil
-		case kind != eraseKind:
+		case kind != eraseKind || deletes(l):
 			return erasePlace{Phase: place.Phase, Kind: kind}, nil
 		}
 	}
@@ -193,8 +197,11 @@ func (j EraseJob) recordWindow(ctx context.Context, l worker.Lease, place eraseP
 	scope, args := eraseArgs(l, piece)
 	args["window"], args["limit"] = eraseWindow, eraseRecordLimit
 	sql := currentRecords(l.Scope, scope)
-	if place.Phase == phaseEnded {
+	switch {
+	case place.Phase == phaseEnded:
 		sql = fmt.Sprintf(endedRecordsSQL, scope)
+	case deletes(l):
+		sql = everyRecordSQL
 	}
 	rows, err := j.hits(ctx, "records to erase", sql, args, place)
 	if err != nil {

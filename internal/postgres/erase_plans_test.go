@@ -56,8 +56,8 @@ func TestErasePlans(t *testing.T) {
 		indexes []string
 	}{
 		"begin":           {insertEraseSQL, []string{"tasks_listed", "tasks_archive_listed"}},
-		"tasks":           {fmt.Sprintf(taskWindowSQL, "tasks", scope), []string{"tasks_listed"}},
-		"archive":         {fmt.Sprintf(taskWindowSQL, "tasks_archive", scope), []string{"tasks_archive_listed"}},
+		"tasks":           {fmt.Sprintf(taskWindowSQL, "tasks", "NOT m.erased"+scope), []string{"tasks_listed"}},
+		"archive":         {fmt.Sprintf(taskWindowSQL, "tasks_archive", "NOT m.erased"+scope), []string{"tasks_archive_listed"}},
 		"next kind":       {fmt.Sprintf(nextKindSQL, "tasks"), []string{"tasks_listed"}},
 		"batches":         {batchesToEraseSQL, []string{"tasks_listed"}},
 		"current records": {currentRecords(memory.Scope{UserID: "u1"}, scope), []string{"memories_user"}},

@@ -30,7 +30,11 @@ func TestEraseRaces(t *testing.T) {
 		length = 3 * time.Second
 	}
 	end := time.Now().Add(length)
-	together(8, func(i int) {
+	together(9, func(i int) {
+		if i == 8 {
+			w.soundUntil(end)
+			return
+		}
 		r := &racer{w: w, random: rand.New(rand.NewPCG(uint64(i), 11)), name: fmt.Sprintf("racer%d", i)} // #nosec G404
 		for n := 0; time.Now().Before(end); n++ {
 			err := error(nil)
@@ -57,6 +61,7 @@ func TestEraseRaces(t *testing.T) {
 	}
 	quiet(w)
 	w.books()
+	w.sound()
 	for i := range 5 {
 		erased, err := w.eraser().Erase(t.Context(), w.caller, nil, memory.Scope{UserID: fmt.Sprintf("u%d", i)})
 		if err != nil || !erased.Finished {
@@ -64,6 +69,7 @@ func TestEraseRaces(t *testing.T) {
 		}
 	}
 	w.books()
+	w.sound()
 	for what, sql := range map[string]string{
 		"deadlocks":                    `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`,
 		"records":                      `SELECT count(*) FROM memories`,

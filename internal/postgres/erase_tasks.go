@@ -58,10 +58,13 @@ UPDATE tasks SET head = true, hint_seq = hint_seq + 1,
                WHERE NOT EXISTS (SELECT FROM tasks h WHERE h.workspace_id = @workspace AND h.lane = l.lane AND h.head))
 RETURNING id, hint_seq, priority`
 
-// scrubTasksSQL removes what is kept of commands beside their tasks.
+// scrubTasksSQL removes what is kept of commands beside their tasks. A fence among it is that of an erase which the
+// workspace's deletion has ended.
 const scrubTasksSQL = `
 WITH parts AS (
   DELETE FROM task_parts WHERE task_id = ANY(@ids::uuid[])
+), fences AS (
+  DELETE FROM erasures WHERE task_id = ANY(@ids::uuid[])
 )
 UPDATE plans SET body = NULL WHERE task_id = ANY(@ids::uuid[]) AND body IS NOT NULL`
 
@@ -138,10 +141,11 @@ func (tx *Tx) eraseTasks(ctx context.Context, l worker.Lease, piece *erasePiece,
 		return errNotHere
 	}
 	failpoint.Hit("erase.in_tx")
-	if len(found) == 0 {
-		return nil
-	}
 	b = &batch{}
+	addForgetPolicies(b, l, piece, forgetPoliciesSQL)
+	if len(found) == 0 {
+		return tx.sendSome(ctx, b)
+	}
 	addEraseTasks(b, l, found, now)
 	b.query("pass heads", nextHeadsSQL, pgx.NamedArgs{"workspace": l.WorkspaceID, "lanes": piece.lanes, "now": now},
 		func(rows pgx.Rows) error {
@@ -243,6 +247,7 @@ func (tx *Tx) eraseArchived(ctx context.Context, l worker.Lease, piece *erasePie
 	}
 	b.exec("erase archived", eraseArchivedSQL, pgx.NamedArgs{"ids": piece.ids, "workspace": l.WorkspaceID, "now": now}, nil)
 	b.exec("scrub tasks", scrubTasksSQL, pgx.NamedArgs{"ids": piece.ids}, nil)
+	addForgetPolicies(b, l, piece, forgetArchivedPoliciesSQL)
 	if err := tx.send(ctx, b); err != nil {
 		return err
 	}

@@ -79,9 +79,12 @@ func (w *world) fence() uuid.UUID {
 
 func (w *world) fenceOf(user string) uuid.UUID {
 	w.t.Helper()
-	erasing := write.Erasing{
-		TaskID: uuid.Must(uuid.NewV7()), WorkspaceID: w.caller.Workspace.ID, Scope: memory.Scope{UserID: user},
-	}
+	return w.fenceScope(memory.Scope{UserID: user})
+}
+
+func (w *world) fenceScope(scope memory.Scope) uuid.UUID {
+	w.t.Helper()
+	erasing := write.Erasing{TaskID: uuid.Must(uuid.NewV7()), WorkspaceID: w.caller.Workspace.ID, Scope: scope}
 	copy(erasing.Claim.KeyHash[:], erasing.TaskID[:])
 	copy(erasing.Claim.Fingerprint[:], erasing.TaskID[:])
 	if _, _, err := w.db.BeginErase(w.t.Context(), erasing); err != nil {

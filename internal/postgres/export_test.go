@@ -20,6 +20,8 @@ const (
 	FactsSQL        = factsSQL
 	ItemsSQL        = itemsSQL
 	FeedSQL         = feedSQL
+	DueSQL          = dueSQL
+	LeasesSQL       = leasesSQL
 )
 
 // EventsSQL lists events of one status, all of them when it is empty.

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-memory/holdfast/internal/postgres"
-	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
 // hold locks rows in a transaction of its own until the test ends, as a frozen process does.
@@ -118,37 +117,4 @@ func TestFrozenTransaction(t *testing.T) {
 			t.Error("the frozen transaction believes that it committed")
 		}
 	})
-}
-
-// TestTransactionPooler runs a task's whole life without prepared statements, as behind PgBouncer in transaction mode.
-func TestTransactionPooler(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 100)
-	db, err := postgres.Open(t.Context(), postgres.Config{URL: w.url, TransactionPooler: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(db.Close)
-	w.db = db
-	id := w.accept("k", say("u", "a"))
-	ids, _, err := w.db.Due(t.Context(), claimant("w"), 10)
-	if err != nil || len(ids) != 1 {
-		t.Fatalf("due %v: %v", ids, err)
-	}
-	l := w.mustClaim(id)
-	if _, err := w.db.Heartbeat(t.Context(), l, time.Minute, "stub"); err != nil {
-		t.Fatal(err)
-	}
-	wantDone(t, "later", w.later(l, task.ProviderTimeout, 0))
-	l = w.mustClaim(id)
-	wantDone(t, "commit", w.commit(l, "fact"))
-	wantDone(t, "settle", w.settle(l))
-	failing := w.accept("k2", say("u", "b"))
-	wantDone(t, "fail", w.fail(w.mustClaim(failing), task.OutputInvalid))
-	generation := 1
-	if _, err := w.retrier().Retry(t.Context(), w.caller, failing, &generation, nil); err != nil {
-		t.Fatal(err)
-	}
-	wantDone(t, "complete", w.complete(w.mustClaim(failing), "other fact"))
-	wantBalance(t, w, 96, 0)
 }

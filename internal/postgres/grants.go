@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-memory/holdfast/internal/credit"
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/operator"
 )
 
 const (
@@ -24,7 +25,7 @@ const grantSQL = `
 WITH g AS (
   INSERT INTO credit_grants (id, workspace_id, reference, amount, granted_at)
   SELECT @id, w.id, @reference, @amount, (SELECT coalesce(@now::timestamptz, clock_timestamp()))
-    FROM workspaces w WHERE w.id = @workspace
+    FROM workspaces w WHERE w.id = @workspace AND w.deletion IS NULL
   ON CONFLICT (workspace_id, reference) DO NOTHING
   RETURNING workspace_id, amount)
 INSERT INTO credit_accounts AS a (workspace_id, available)
@@ -81,8 +82,12 @@ func (db *DB) grant(ctx context.Context, workspace, id uuid.UUID, reference stri
 		case there != amount:
 			return fault.New(fault.IdempotencyConflict)
 		}
-		granted = holder == id
-		return nil
+		if granted = holder == id; !granted {
+			return nil
+		}
+		b = &batch{}
+		addAct(ctx, b, tx.db.now(), act{workspace, operator.Grant, reference, map[string]any{"amount": amount}})
+		return tx.send(ctx, b)
 	})
 	return granted, err
 }

@@ -32,6 +32,7 @@ func look(ctx context.Context, url string, f func(ctx context.Context, conn *pgx
 		return &Unreachable{"the database URL cannot be read: write it like postgres://user:password@host:5432/holdfast"}
 	}
 	cfg.ConnectTimeout = lookConnect
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // the URL may lead to a pooler (ADR 0007)
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return &Unreachable{fmt.Sprintf("the server at %s refuses: SQLSTATE %s", cfg.Host, pgErr.Code)}

@@ -133,6 +133,7 @@ func (tx *Tx) holdItems(ctx context.Context, ask write.ItemsAsk) ([]heldItem, er
 	}
 	held := make([]heldItem, n)
 	b := &batch{}
+	addLiving(b, ask.WorkspaceID)
 	b.exec("hold items", holdItemsSQL, pgx.NamedArgs{
 		"workspace": ask.WorkspaceID, "account": ask.Account, "keys": keys, "ids": ids, "events": events,
 		"contents": contents, "texts": texts, "authors": authors, "sessions": sessions, "ats": ats, "at_texts": atTexts,

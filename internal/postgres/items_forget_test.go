@@ -159,5 +159,6 @@ func TestForget(t *testing.T) {
 			t.Fatalf("%d rows are left", n)
 		}
 		w.books()
+		w.sound()
 	})
 }

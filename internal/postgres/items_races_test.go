@@ -136,6 +136,7 @@ func TestItemsAtOnce(t *testing.T) {
 			t.Fatalf("records %s, items %s", got, want)
 		}
 		w.books()
+		w.sound()
 	})
 }
 

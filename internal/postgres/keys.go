@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-memory/holdfast/internal/access"
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/operator"
 )
 
 // ErrNoKey says that the workspace has no key of that id.
@@ -21,21 +22,12 @@ const ErrNoKey verdict = "no such API key"
 const maxKeys = 1_000
 
 // KeyInfo is what may be shown of a key. Its secret is not kept.
-type KeyInfo struct {
-	ID          string
-	Name        string
-	Permissions []access.Permission
-	CreatedAt   time.Time
-	ExpiresAt   *time.Time
-	RevokedAt   *time.Time
-	// RateLimit is how many requests a minute the key may make, 0 for no limit beside its workspace's.
-	RateLimit int
-}
+type KeyInfo = operator.Key
 
 const createKeySQL = `
 INSERT INTO api_keys (id, workspace_id, name, secret_hash, scopes, created_at, expires_at)
 SELECT @key, w.id, @name, @secret_hash, @scopes, (SELECT coalesce(@now::timestamptz, clock_timestamp())), @expires_at
-  FROM workspaces w WHERE w.id = @workspace
+  FROM workspaces w WHERE w.id = @workspace AND w.deletion IS NULL
 RETURNING id`
 
 // CreateKey makes a key of the workspace and returns it in clear, the only time that it can be seen. A nil
@@ -60,7 +52,12 @@ func (db *DB) CreateKey(ctx context.Context, workspace uuid.UUID, name string, p
 	}
 	hash := key.SecretHash()
 	made := false
-	err = db.alone(ctx, "create key", createKeySQL, pgx.NamedArgs{
+	details := map[string]any{"permissions": scopes}
+	if expires != nil {
+		details["expires_at"] = expires.UTC().Format(time.RFC3339)
+	}
+	done := act{workspace, operator.CreateKey, key.ID(), details}
+	err = db.recorded(ctx, done, "create key", createKeySQL, pgx.NamedArgs{
 		"key": key.ID(), "workspace": workspace, "name": name, "secret_hash": hash[:], "scopes": scopes,
 		"now": db.now(), "expires_at": expires,
 	}, func(rows pgx.Rows) error {
@@ -109,7 +106,8 @@ func (db *DB) LimitKey(ctx context.Context, workspace uuid.UUID, id string, limi
 	}
 	found := false
 	args := pgx.NamedArgs{"key": id, "workspace": workspace, "rate_limit": limit}
-	err := db.alone(ctx, "limit key", limitKeySQL, args, func(rows pgx.Rows) error {
+	done := act{workspace, operator.LimitKey, id, map[string]any{"rate_limit": limit}}
+	err := db.recorded(ctx, done, "limit key", limitKeySQL, args, func(rows pgx.Rows) error {
 		found = rows.Next()
 		return nil
 	})
@@ -146,7 +144,7 @@ RETURNING id`
 func (db *DB) RevokeKey(ctx context.Context, workspace uuid.UUID, id string) error {
 	found := false
 	args := pgx.NamedArgs{"key": id, "workspace": workspace, "now": db.now()}
-	err := db.alone(ctx, "revoke key", revokeKeySQL, args, func(rows pgx.Rows) error {
+	err := db.recorded(ctx, act{workspace, operator.RevokeKey, id, nil}, "revoke key", revokeKeySQL, args, func(rows pgx.Rows) error {
 		found = rows.Next()
 		return nil
 	})

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-memory/holdfast/internal/postgres"
@@ -45,11 +44,7 @@ SELECT gen_random_uuid(), t.workspace_id, t.kind, 'pending', 'accepted', t.run_a
        t.command, 1, t.accepted_at, t.updated_at
   FROM tasks t, generate_series(1, 100000) n`)
 	w.exec(`ANALYZE tasks`)
-	who := claimant("w")
-	claim := w.plan(postgres.ClaimSQL(), pgx.NamedArgs{
-		"now": nil, "task": head, "token": uuid.New(), "ttl": 60.0, "worker": "w", "kinds": []string{"memory_infer"},
-		"payload_format": 1, "max_attempts": who.MaxAttempts, "extractor": who.Extractor, "embedder": who.Embedder,
-	})
+	claim := w.plan(postgres.ClaimSQL(), claimArgs(head))
 	if n := buffers(t, claim); n > 60 {
 		t.Errorf("the claim touches %d pages:\n%s", n, claim)
 	}

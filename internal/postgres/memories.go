@@ -16,6 +16,14 @@ import (
 const liveSQL = `m.deleted_at IS NULL
    AND (m.expires_at IS NULL OR m.expires_at > (SELECT coalesce(@now::timestamptz, clock_timestamp())))`
 
+// visibleSQL says of the record m that readers may see it who see expired ones too, or don't.
+func visibleSQL(expired bool) string {
+	if expired {
+		return `m.deleted_at IS NULL`
+	}
+	return liveSQL
+}
+
 const recordColumnsSQL = `m.id, m.user_id, m.agent_id, m.run_id, m.app_id, m.text, m.type, m.role, m.metadata, m.event_date,
        m.version, m.valid_from, m.valid_to, m.created_at, m.updated_at, m.expires_at, m.superseded_by, m.item_id, m.categories`
 
@@ -97,12 +105,17 @@ func (db *DB) records(ctx context.Context, name, sql string, args pgx.NamedArgs)
 	return records, err
 }
 
-func scanRecord(row pgx.CollectableRow) (memory.Record, error) {
+func scanRecord(row pgx.CollectableRow) (memory.Record, error) { return scanRecordAnd(row) }
+
+// scanRecordAnd reads a record, and what further columns have into more.
+func scanRecordAnd(row pgx.CollectableRow, more ...any) (memory.Record, error) {
 	var r memory.Record
 	var user, agent, run, app, kind, role, item *string
 	var metadata []byte // as bytes: what the caller sent comes back value for value
-	err := row.Scan(&r.ID, &user, &agent, &run, &app, &r.Text, &kind, &role, &metadata, &r.EventDate, &r.Version,
-		&r.ValidFrom, &r.ValidTo, &r.CreatedAt, &r.UpdatedAt, &r.ExpiresAt, &r.SupersededBy, &item, &r.Categories)
+	err := row.Scan(append([]any{
+		&r.ID, &user, &agent, &run, &app, &r.Text, &kind, &role, &metadata, &r.EventDate, &r.Version,
+		&r.ValidFrom, &r.ValidTo, &r.CreatedAt, &r.UpdatedAt, &r.ExpiresAt, &r.SupersededBy, &item, &r.Categories,
+	}, more...)...)
 	if err != nil {
 		return memory.Record{}, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/recall"
+	"github.com/holdfast-memory/holdfast/internal/repair"
 )
 
 // keptMemoryExports bounds the definitions of a workspace, and memoryExportAge how long each is kept: who wants one
@@ -41,6 +42,7 @@ func (db *DB) DefineMemoryExport(ctx context.Context, workspace, id uuid.UUID, f
 	return db.InTx(ctx, workspace, func(ctx context.Context, tx *Tx) error {
 		now := tx.db.now()
 		b := &batch{}
+		addLiving(b, workspace)
 		b.exec("define memory export", defineMemoryExportSQL, pgx.NamedArgs{
 			"id": id, "workspace": workspace, "filter": string(kept), "hash": hash[:], "now": now,
 		}, nil)
@@ -58,6 +60,29 @@ func filterAsKept(filter memory.Filter) ([]byte, [sha256.Size]byte, error) {
 		return nil, [sha256.Size]byte{}, fmt.Errorf("encode filter: %w", err)
 	}
 	return kept, sha256.Sum256(kept), nil
+}
+
+// forgetOldExportsSQL is for workspaces that define none any more. One that an erase removes meanwhile is its own.
+const forgetOldExportsSQL = `
+DELETE FROM memory_exports
+ WHERE id IN (SELECT e.id FROM memory_exports e
+               WHERE e.created_at < (SELECT coalesce(@now::timestamptz, clock_timestamp())) - interval '` + memoryExportAge + `'
+               ORDER BY e.created_at LIMIT @limit FOR UPDATE SKIP LOCKED)
+RETURNING id`
+
+// ForgetExports implements repair.Retention.
+func (db *DB) ForgetExports(ctx context.Context, limit int) (repair.Swept, error) {
+	gone := 0
+	err := db.alone(ctx, "forget exports", forgetOldExportsSQL, pgx.NamedArgs{"now": db.now(), "limit": limit}, func(rows pgx.Rows) error {
+		for rows.Next() {
+			gone++
+		}
+		return nil
+	})
+	if err != nil {
+		return repair.Swept{}, err // rolled back, or unknown: the next round finds what is left
+	}
+	return repair.Swept{Found: gone, Fixed: gone, More: gone == limit}, nil
 }
 
 const memoryExportSQL = `

@@ -27,8 +27,11 @@ const (
 
 // Migrate brings the database at url to the newest schema and returns the versions that this call applied, none
 // if it was there already. Processes that call it at once take turns. The url must reach the server itself: the
-// lock belongs to a session, which a pooler in transaction mode doesn't keep.
+// lock belongs to a session, which a pooler in transaction mode doesn't keep. One that is recognised is refused.
 func Migrate(ctx context.Context, url string) (applied []int64, err error) {
+	if pooling, err := ReadPooling(ctx, url); err == nil && pooling.Shared {
+		return nil, fmt.Errorf("migrate: %w", errPooled)
+	}
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(migrationLockID), lock.WithLockTimeout(1, migrationWaits))
 	if err != nil {
 		return nil, fmt.Errorf("migrate: make lock: %w", err)
@@ -74,6 +77,7 @@ func openMigrations(url string, options ...goose.ProviderOption) (*goose.Provide
 		return nil, fmt.Errorf("read database URL: %w", errUnparsed(err))
 	}
 	cfg.ConnectTimeout = migrationConnect
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // a version may be read through a pooler (ADR 0007)
 	db := stdlib.OpenDB(*cfg)
 	db.SetMaxIdleConns(1)
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS, options...)

@@ -13,7 +13,7 @@ import (
 // emptyDatabase is one without any schema.
 func emptyDatabase(t *testing.T) string {
 	t.Helper()
-	url := testkit.NewDatabase(t)
+	url := testkit.Direct(testkit.NewDatabase(t))
 	if _, err := testkit.Pool(t, url).Exec(t.Context(), `DROP SCHEMA public CASCADE; CREATE SCHEMA public`); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestMigrate(t *testing.T) {
 	})
 	t.Run("AMigratedDatabaseStaysAsItIs", func(t *testing.T) {
 		t.Parallel()
-		if applied, err := postgres.Migrate(t.Context(), testkit.NewDatabase(t)); err != nil || len(applied) != 0 {
+		if applied, err := postgres.Migrate(t.Context(), testkit.Direct(testkit.NewDatabase(t))); err != nil || len(applied) != 0 {
 			t.Fatalf("%v, %v", applied, err)
 		}
 	})

@@ -138,7 +138,7 @@ func (tx *Tx) openWrite(ctx context.Context, w write.Written) (map[string]uuid.U
 		return nil, nil, err
 	}
 	if !fresh { // a random key that is taken is our own: the answer to our COMMIT was lost
-		return nil, &w.TaskID, nil
+		return nil, &w.TaskID, tx.requireLiving(ctx, w.WorkspaceID)
 	}
 	return repeats, nil, nil
 }

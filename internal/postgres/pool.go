@@ -47,6 +47,7 @@ type DB struct {
 	backlog     *backlog
 	queue       *queue                        // bounds who waits for a connection; nil leaves it to their contexts
 	rescued     atomic.Pointer[repair.Cursor] // where Rescue goes on; nil is at the beginning
+	served      atomic.Pointer[uuid.UUID]     // the workspace behind which Due goes on; nil is at the beginning
 	dispatched  atomic.Pointer[uuid.UUID]     // the webhook behind which Dispatch goes on; nil is at the beginning
 }
 
@@ -108,7 +109,10 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	// A cancelled request cancels its statement at the server and keeps the connection; if the server doesn't
 	// answer within the second the connection is given up.
 	pc.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, CancelRequestDelay: 0, DeadlineDelay: time.Second}
+		if cfg.TransactionPooler {
+			return &pooledCancel{conn: c}
+		}
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, CancelRequestDelay: 0, DeadlineDelay: cancelAnswer}
 	}
 	return pc, nil
 }

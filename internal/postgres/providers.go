@@ -9,6 +9,10 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
+// pausedSQL is true while the provider p is paused for who claims at clock.at. After the pause, and for half of its length,
+// ever more claims get through, so that not everything that has waited comes back in one moment.
+const pausedSQL = `p.paused_until + @restart::float8 * least((p.paused_until - p.updated_at) / 2, interval '30 seconds') > clock.at`
+
 // pauseSQL never shortens a pause.
 const pauseSQL = `
 INSERT INTO provider_pauses AS p (provider, paused_until, class, updated_at)

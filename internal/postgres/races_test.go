@@ -116,7 +116,11 @@ func TestRaces(t *testing.T) {
 		length = 3 * time.Second
 	}
 	end := time.Now().Add(length)
-	together(8, func(i int) {
+	together(9, func(i int) {
+		if i == 8 {
+			w.soundUntil(end)
+			return
+		}
 		r := &racer{w: w, random: rand.New(rand.NewPCG(uint64(i), 7)), name: fmt.Sprintf("racer%d", i)} // #nosec G404
 		for n := 0; time.Now().Before(end); n++ {
 			if err := r.step(n); !allowed(err) {
@@ -127,6 +131,7 @@ func TestRaces(t *testing.T) {
 	})
 	quiet(w)
 	checkRaces(w)
+	w.sound()
 	moves()
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/credit"
 	"github.com/holdfast-memory/holdfast/internal/failpoint"
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/operator"
 	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/write"
 )
@@ -96,8 +97,10 @@ func (tx *Tx) reopen(ctx context.Context, ask write.RetryAsk, at place, price cr
 	hint := task.Hint{TaskID: ask.TaskID, WorkspaceID: ask.WorkspaceID}
 	var s retryState
 	b := &batch{}
-	if err := tx.addRoom(b, ask.WorkspaceID, 1); err != nil {
-		return nil, err
+	if at.kind != task.Webhook { // a delivery isn't counted either
+		if err := tx.addRoom(b, ask.WorkspaceID, 1); err != nil {
+			return nil, err
+		}
 	}
 	b.exec("take lane", takeLaneSQL, pgx.NamedArgs{"workspace": ask.WorkspaceID, "lane": at.lane[:], "now": now}, nil)
 	b.query("reopen", reopenSQL, pgx.NamedArgs{
@@ -121,11 +124,10 @@ func (tx *Tx) reopen(ctx context.Context, ask write.RetryAsk, at place, price cr
 	}
 	failpoint.Hit("retry.in_tx")
 	b = &batch{}
+	addAct(ctx, b, now, act{ask.WorkspaceID, operator.Retry, eventSubject(ask.TaskID), nil})
 	addHold(b, ask.WorkspaceID, price)
-	if len(b.steps) > 0 {
-		if err := tx.send(ctx, b); err != nil {
-			return nil, err
-		}
+	if err := tx.send(ctx, b); err != nil {
+		return nil, err
 	}
 	if !ready {
 		return nil, nil

@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/recall"
 )
 
-// searchedSQL begins a search: the live records of the workspace, completed by the conditions of scope and filter.
+// searchedSQL begins a search: the visible records of the workspace, completed by the conditions of scope and filter.
 const searchedSQL = `
   FROM memories m
- WHERE m.workspace_id = @workspace AND (m.valid_to IS NULL OR NOT @latest) AND ` + liveSQL
+ WHERE m.workspace_id = @workspace AND (m.valid_to IS NULL OR NOT @latest) AND `
 
 // searchIDsSQL names the searched records, newest first: the id and the start of the content key of each, packed,
 // so that ten thousand of them are one value. The subquery's order is the order of the sum.
@@ -31,7 +31,7 @@ SELECT coalesce(string_agg(uuid_send(s.id) || substr(s.content_key, 1, 8), ''::b
 // Searched implements recall.SearchStore.
 func (db *DB) Searched(ctx context.Context, workspace uuid.UUID, within recall.Searched) ([]recall.Ref, error) {
 	args := db.searchArgs(workspace, within)
-	sql := searchIDsSQL + searchedSQL + inScope(within.Scope, args) + inFilter(within.Filter, args) + newestSQL + searchIDsEndSQL
+	sql := searchIDsSQL + searchedSQL + visibleSQL(within.Expired) + inScope(within.Scope, args) + inFilter(within.Filter, args) + newestSQL + searchIDsEndSQL
 	var packed []byte
 	err := db.read(ctx, "read searched records", sql, args, func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -112,7 +112,8 @@ func (db *DB) Vectors(ctx context.Context, workspace uuid.UUID, ids []uuid.UUID,
 func (db *DB) LiveRecords(ctx context.Context, workspace uuid.UUID, within recall.Searched, ids []uuid.UUID) ([]memory.Record, error) {
 	args := db.searchArgs(workspace, within)
 	args["ids"] = ids
-	sql := `SELECT ` + recordColumnsSQL + searchedSQL + ` AND m.id = ANY(@ids)` + inScope(within.Scope, args) + inFilter(within.Filter, args)
+	sql := `SELECT ` + recordColumnsSQL + searchedSQL + visibleSQL(within.Expired) + ` AND m.id = ANY(@ids)` +
+		inScope(within.Scope, args) + inFilter(within.Filter, args)
 	return db.records(ctx, "read found records", sql, args)
 }
 

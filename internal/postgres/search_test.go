@@ -149,6 +149,14 @@ func TestSearch(t *testing.T) {
 			if err != nil || !slices.Equal(textsOf(latest), []string{"tea kept"}) {
 				t.Errorf("%s finds of the latest %q, %v", mode, textsOf(latest), err)
 			}
+			expired, err := w.searcher(offline.NewEmbedder()).Search(t.Context(), w.caller.Workspace.ID, recall.SearchQuery{
+				Text: "tea", Scope: memory.Scope{UserID: "ana"}, Limit: 10, Mode: mode, LatestOnly: true, Expired: true,
+			})
+			shown := textsOf(expired)
+			slices.Sort(shown)
+			if err != nil || !slices.Equal(shown, []string{"tea expired", "tea kept"}) {
+				t.Errorf("%s finds with the expired %q, %v", mode, shown, err)
+			}
 		}
 	})
 	t.Run("ARecordThatGoesMeanwhileIsNotAnswered", func(t *testing.T) {

@@ -203,6 +203,8 @@ func TestSnapshot(t *testing.T) {
 		}
 		from.books()
 		to.books()
+		from.sound()
+		to.sound()
 	})
 
 	t.Run("AnEmptyWorkspaceHasHeaderAndFooter", func(t *testing.T) {
@@ -430,7 +432,9 @@ func TestSnapshotErase(t *testing.T) {
 		if err != nil || !done.Ended {
 			t.Fatalf("beside an erase: %+v, %v", done, err)
 		}
+		to.sound()
 		to.endErase(open)
+		to.sound()
 		wantNothingLeft(t, to)
 		if e := to.event(l.TaskID); e.Outcome != task.Partial {
 			t.Errorf("outcome %s", e.Outcome)

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -14,30 +13,52 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/worker"
 )
 
-// dueDeliveriesSQL walks the webhooks that have waiting deliveries by skipping through their index, and takes the first
-// due ones of each, as many as may be under way beside those that are. It starts behind @after.
+// dueDeliveriesSQL walks the webhooks that have waiting deliveries by skipping through their index, once around from
+// @after, and takes the first due ones of each, as many as may be under way beside those that are. Whose workspace has
+// the fewest under way comes first: receivers that let calls wait until their end can take no other workspace's turn.
 const dueDeliveriesSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
   SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
-), hooks (lane, n) AS (
-  (SELECT lane, 1 FROM tasks WHERE status = 'pending' AND kind = 'webhook_delivery' AND lane > @after ORDER BY lane LIMIT 1)
+), behind (lane, workspace_id, n) AS (
+  (SELECT t.lane, t.workspace_id, 1 FROM tasks t
+    WHERE t.status = 'pending' AND t.kind = 'webhook_delivery' AND t.lane > @after ORDER BY t.lane LIMIT 1)
   UNION ALL
-  SELECT (SELECT t.lane FROM tasks t WHERE t.status = 'pending' AND t.kind = 'webhook_delivery' AND t.lane > hooks.lane
-           ORDER BY t.lane LIMIT 1), hooks.n + 1
-    FROM hooks WHERE hooks.lane IS NOT NULL AND hooks.n < @hooks
+  SELECT next.lane, next.workspace_id, b.n + 1
+    FROM behind b, LATERAL (SELECT t.lane, t.workspace_id FROM tasks t
+                             WHERE t.status = 'pending' AND t.kind = 'webhook_delivery' AND t.lane > b.lane
+                             ORDER BY t.lane LIMIT 1) next
+   WHERE b.n < @hooks
+), before (lane, workspace_id, n) AS (
+  (SELECT t.lane, t.workspace_id, 1 FROM tasks t
+    WHERE t.status = 'pending' AND t.kind = 'webhook_delivery' AND t.lane <= @after ORDER BY t.lane LIMIT 1)
+  UNION ALL
+  SELECT next.lane, next.workspace_id, b.n + 1
+    FROM before b, LATERAL (SELECT t.lane, t.workspace_id FROM tasks t
+                             WHERE t.status = 'pending' AND t.kind = 'webhook_delivery' AND t.lane > b.lane AND t.lane <= @after
+                             ORDER BY t.lane LIMIT 1) next
+   WHERE b.n < @hooks
+), hooks AS (
+  SELECT lane, workspace_id FROM behind UNION ALL SELECT lane, workspace_id FROM before LIMIT @hooks
+), under AS MATERIALIZED (
+  SELECT workspace_id, lane, count(*) AS n FROM tasks
+   WHERE status = 'running' AND kind = 'webhook_delivery'
+   GROUP BY workspace_id, lane
+), theirs AS (
+  SELECT workspace_id, sum(n) AS n FROM under GROUP BY workspace_id
 )
 SELECT d.id
-  FROM hooks, LATERAL (
+  FROM hooks
+  LEFT JOIN under ON under.lane = hooks.lane
+  LEFT JOIN theirs ON theirs.workspace_id = hooks.workspace_id
+ CROSS JOIN LATERAL (
     SELECT t.id, row_number() OVER (ORDER BY t.run_after, t.id) AS place
       FROM tasks t
      WHERE t.status = 'pending' AND t.kind = 'webhook_delivery' AND t.lane = hooks.lane
        AND t.run_after <= (SELECT at FROM clock) AND t.crashes < @max_attempts AND t.payload_format <= @payload_format
-       AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = t.workspace_id AND w.suspended_at IS NOT NULL)
      ORDER BY t.run_after, t.id
-     LIMIT greatest(@each - (SELECT count(*) FROM tasks r
-                              WHERE r.status = 'running' AND r.kind = 'webhook_delivery' AND r.lane = hooks.lane), 0)) d
- WHERE hooks.lane IS NOT NULL
- ORDER BY d.place, d.id
+     LIMIT greatest(@each - coalesce(under.n, 0), 0)) d
+ WHERE NOT EXISTS (SELECT FROM workspaces w WHERE w.id = hooks.workspace_id AND w.suspended_at IS NOT NULL)
+ ORDER BY coalesce(theirs.n, 0) + row_number() OVER (PARTITION BY hooks.workspace_id ORDER BY d.place, d.id), d.place, d.id
  LIMIT @limit`
 
 // dueHooks bounds how many webhooks one look passes; the random start reaches the others soon.
@@ -45,29 +66,16 @@ const dueHooks = 500
 
 // DueDeliveries implements worker.Deliveries. It starts behind a random webhook and wraps around.
 func (db *DB) DueDeliveries(ctx context.Context, who worker.Claimant, limit, each int) (ids []uuid.UUID, more bool, err error) {
-	start := uuid.New()
-	for _, after := range [][]byte{start[:], {}} { // lanes are hashes, so any bytes are a fair start
-		if len(ids) > limit {
-			break
-		}
-		err := db.read(ctx, "due deliveries", dueDeliveriesSQL, pgx.NamedArgs{
-			"now": db.now(), "after": after, "hooks": dueHooks, "each": each, "limit": limit + 1,
-			"max_attempts": who.MaxAttempts, "payload_format": who.Format,
-		}, func(rows pgx.Rows) error {
-			for rows.Next() {
-				var id uuid.UUID
-				if err := rows.Scan(&id); err != nil {
-					return err
-				}
-				if !slices.Contains(ids, id) {
-					ids = append(ids, id)
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, false, err
-		}
+	start := uuid.New() // lanes are hashes, so any bytes are a fair start
+	err = db.read(ctx, "due deliveries", dueDeliveriesSQL, pgx.NamedArgs{
+		"now": db.now(), "after": start[:], "hooks": dueHooks, "each": each, "limit": limit + 1,
+		"max_attempts": who.MaxAttempts, "payload_format": who.Format,
+	}, func(rows pgx.Rows) (err error) {
+		ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+		return err
+	})
+	if err != nil {
+		return nil, false, err
 	}
 	return ids[:min(len(ids), limit)], len(ids) > limit, nil
 }
@@ -165,6 +173,7 @@ func (db *DB) Delivered(ctx context.Context, l worker.Lease, p endpoint.Parcel, 
 }
 
 // noteFailingSQL begins a webhook's row of failures, and disables it when the row is too long or the receiver is gone.
+// What the receiver at an earlier URL has answered says nothing of the present one.
 const noteFailingSQL = `
 WITH clock AS (
   SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
@@ -175,7 +184,7 @@ UPDATE webhooks w
        disabled_reason = CASE WHEN @gone THEN 'gone'
                               WHEN w.failing_since <= clock.at - make_interval(secs => @patience) THEN 'failing' END
   FROM clock
- WHERE w.id = @webhook AND w.active AND w.deleted_at IS NULL
+ WHERE w.id = @webhook AND w.url = @url AND w.active AND w.deleted_at IS NULL
    AND (w.failing_since IS NULL OR @gone OR w.failing_since <= clock.at - make_interval(secs => @patience))
 RETURNING NOT w.active`
 
@@ -189,7 +198,7 @@ func (db *DB) Undelivered(ctx context.Context, l worker.Lease, p endpoint.Parcel
 		return false, err
 	}
 	err = db.alone(ctx, "note failing", noteFailingSQL, pgx.NamedArgs{
-		"webhook": p.WebhookID, "gone": r.Gone(), "patience": inSeconds(endpoint.FailingFor), "now": db.now(),
+		"webhook": p.WebhookID, "url": p.URL, "gone": r.Gone(), "patience": inSeconds(endpoint.FailingFor), "now": db.now(),
 	}, one(&disabled))
 	return disabled, err
 }

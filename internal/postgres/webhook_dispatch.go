@@ -105,8 +105,8 @@ type news struct {
 
 // Dispatch turns what has ended into deliveries, a page for each webhook that has something to be told, and removes what
 // deleted webhooks have left behind. It answers how many deliveries it has made and whether there is more to do at once.
-// Every call goes on behind the webhooks of the one before. An error is that of the first webhook that failed; the
-// others are served.
+// Every call goes on behind the webhooks of the one before. An error joins those of the webhooks that failed, the first
+// one of each workspace: its others would wait for the same. The other workspaces are served.
 func (db *DB) Dispatch(ctx context.Context) (made int, more bool, err error) {
 	after := uuid.Nil
 	if place := db.dispatched.Load(); place != nil {
@@ -123,17 +123,24 @@ func (db *DB) Dispatch(ctx context.Context) (made int, more bool, err error) {
 	}
 	active := 0
 	var failed error
+	stuck := map[uuid.UUID]bool{}
 	for _, n := range all {
+		if !n.Deleted {
+			active++
+			db.dispatched.Store(&n.ID)
+		}
+		if stuck[n.Workspace] {
+			continue
+		}
 		var m int
 		var again bool
 		if n.Deleted {
 			again, err = db.sweepEndpoint(ctx, n.Workspace, n.ID)
 		} else {
-			active++
-			db.dispatched.Store(&n.ID)
 			m, again, err = db.dispatch(ctx, n)
 		}
 		if err != nil {
+			stuck[n.Workspace] = true
 			failed = errors.Join(failed, fmt.Errorf("webhook %s: %w", n.ID, err))
 			if ctx.Err() != nil {
 				break

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/endpoint"
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/operator"
 	"github.com/holdfast-memory/holdfast/internal/recall"
 	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/write"
@@ -83,6 +84,11 @@ func (db *DB) Replay(ctx context.Context, workspace, id uuid.UUID, which endpoin
 			done.Next = &write.ReplayPlace{At: page[limit-1].At, ID: page[limit-1].ID}
 		}
 		done.Count = len(page)
+		b = &batch{}
+		addAct(ctx, b, tx.db.now(), act{workspace, operator.ReplayWebhook, endpointSubject(id), map[string]any{"count": done.Count}})
+		if err := tx.send(ctx, b); err != nil {
+			return err
+		}
 		return tx.renew(ctx, news{ID: id, Workspace: workspace}, page)
 	})
 	return done, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-memory/holdfast/internal/endpoint"
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/operator"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
@@ -15,13 +16,14 @@ import (
 const endpointColumnsSQL = `id, workspace_id, name, url, event_types, kinds, active, coalesce(disabled_reason, ''), failing_since,
        created_at, updated_at`
 
-// countEndpointsSQL comes after the lock of the workspace's row, so that two creations count one after the other.
-const countEndpointsSQL = `SELECT count(*) FROM webhooks WHERE workspace_id = @workspace AND deleted_at IS NULL`
+// countEndpointsSQL comes after the lock of the workspace's row, so that two creations count one after the other. One that
+// is repeated doesn't count itself.
+const countEndpointsSQL = `SELECT count(*) FROM webhooks WHERE workspace_id = @workspace AND deleted_at IS NULL AND id <> @id`
 
 const lockWorkspaceSQL = `SELECT 1 FROM workspaces WHERE id = @workspace FOR NO KEY UPDATE`
 
 // createEndpointSQL begins at the feed's now: whatever ends after this statement has begun is told, and what ended a
-// moment before may be.
+// moment before may be. A creation whose answer got lost finds what it made.
 const createEndpointSQL = `
 WITH clock AS (
   SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
@@ -32,6 +34,7 @@ WITH clock AS (
 INSERT INTO webhooks (id, workspace_id, name, url, event_types, kinds, secret, feed_xid, created_at, updated_at)
 SELECT @id, @workspace, @name, @url, @types, @kinds, @secret, pg_snapshot_xmin(pg_current_snapshot()), clock.at, clock.at
   FROM clock
+ON CONFLICT (id) DO UPDATE SET updated_at = webhooks.updated_at WHERE webhooks.workspace_id = excluded.workspace_id
 RETURNING ` + endpointColumnsSQL
 
 // CreateEndpoint implements write.EndpointStore.
@@ -42,7 +45,8 @@ func (db *DB) CreateEndpoint(ctx context.Context, e endpoint.Endpoint, secret en
 		count := 0
 		b := &batch{}
 		b.exec("lock workspace", lockWorkspaceSQL, pgx.NamedArgs{"workspace": e.WorkspaceID}, nil)
-		b.query("count webhooks", countEndpointsSQL, pgx.NamedArgs{"workspace": e.WorkspaceID}, one(&count))
+		addLiving(b, e.WorkspaceID)
+		b.query("count webhooks", countEndpointsSQL, pgx.NamedArgs{"workspace": e.WorkspaceID, "id": e.ID}, one(&count))
 		if err := tx.send(ctx, b); err != nil {
 			return err
 		}
@@ -54,6 +58,7 @@ func (db *DB) CreateEndpoint(ctx context.Context, e endpoint.Endpoint, secret en
 			"id": e.ID, "workspace": e.WorkspaceID, "name": e.Name, "url": e.URL, "types": texts(e.Types), "kinds": texts(e.Kinds),
 			"secret": secret[:], "lane": lane[:], "now": tx.db.now(),
 		}, scanEndpoint(&made))
+		addAct(ctx, b, tx.db.now(), act{e.WorkspaceID, operator.CreateWebhook, endpointSubject(e.ID), nil})
 		return tx.send(ctx, b)
 	})
 	return found(made, err)
@@ -83,22 +88,26 @@ func (db *DB) ChangeEndpoint(ctx context.Context, workspace, id uuid.UUID, chang
 	if change.Kinds != nil {
 		args["kinds"] = texts(*change.Kinds)
 	}
-	return db.endpointBy(ctx, "change webhook", changeEndpointSQL, args)
+	return db.endpointBy(ctx, operator.ChangeWebhook, "change webhook", changeEndpointSQL, args)
 }
 
+// rotateSecretSQL leaves a secret that is the present one already as it is: a rotation that is repeated must not put the
+// secret before it out of use.
 const rotateSecretSQL = `
 WITH clock AS (
   SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
 )
 UPDATE webhooks
-   SET old_secret = secret, old_secret_until = clock.at + make_interval(secs => @both), secret = @secret, updated_at = clock.at
+   SET old_secret = CASE secret WHEN @secret THEN old_secret ELSE secret END,
+       old_secret_until = CASE secret WHEN @secret THEN old_secret_until ELSE clock.at + make_interval(secs => @both) END,
+       secret = @secret, updated_at = clock.at
   FROM clock
  WHERE id = @id AND workspace_id = @workspace AND deleted_at IS NULL
 RETURNING ` + endpointColumnsSQL
 
 // RotateSecret implements write.EndpointStore.
 func (db *DB) RotateSecret(ctx context.Context, workspace, id uuid.UUID, secret endpoint.Secret) (endpoint.Endpoint, error) {
-	return db.endpointBy(ctx, "rotate secret", rotateSecretSQL, pgx.NamedArgs{
+	return db.endpointBy(ctx, operator.RotateWebhook, "rotate secret", rotateSecretSQL, pgx.NamedArgs{
 		"id": id, "workspace": workspace, "secret": secret[:], "both": inSeconds(endpoint.OldSecret), "now": db.now(),
 	})
 }
@@ -111,7 +120,7 @@ RETURNING ` + endpointColumnsSQL
 
 // DeleteEndpoint implements write.EndpointStore.
 func (db *DB) DeleteEndpoint(ctx context.Context, workspace, id uuid.UUID) error {
-	_, err := db.endpointBy(ctx, "delete webhook", deleteEndpointSQL, pgx.NamedArgs{"id": id, "workspace": workspace, "now": db.now()})
+	_, err := db.endpointBy(ctx, operator.DeleteWebhook, "delete webhook", deleteEndpointSQL, pgx.NamedArgs{"id": id, "workspace": workspace, "now": db.now()})
 	if err != nil {
 		return err
 	}
@@ -142,11 +151,22 @@ func (db *DB) Endpoints(ctx context.Context, workspace uuid.UUID) ([]endpoint.En
 	return all, err
 }
 
-// endpointBy runs a statement that changes one webhook and returns it. Said twice it leads to the same, so that an
+// endpointSubject names a webhook as it is shown.
+func endpointSubject(id uuid.UUID) string { return "whk_" + id.String() }
+
+// endpointBy runs a statement that changes the webhook of the arguments and returns it, and records the act. Said twice it leads to the same, so that an
 // answer that got lost may be asked for again.
-func (db *DB) endpointBy(ctx context.Context, name, sql string, args pgx.NamedArgs) (endpoint.Endpoint, error) {
+func (db *DB) endpointBy(ctx context.Context, done, name, sql string, args pgx.NamedArgs) (endpoint.Endpoint, error) {
 	var changed *endpoint.Endpoint
-	return found(changed, db.alone(ctx, name, sql, args, scanEndpoint(&changed)))
+	a := act{name: done}
+	if workspace, ok := args["workspace"].(uuid.UUID); ok {
+		a.workspace = workspace
+	}
+	if id, ok := args["id"].(uuid.UUID); ok {
+		a.subject = endpointSubject(id)
+	}
+	err := db.recorded(ctx, a, name, sql, args, scanEndpoint(&changed))
+	return found(changed, err)
 }
 
 // found answers WEBHOOK_NOT_FOUND for nothing.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/operator"
 )
 
 const (
@@ -37,18 +37,10 @@ const (
 )
 
 // Workspace is one as its operator sees it, with what its account has.
-type Workspace struct {
-	ID          uuid.UUID
-	Name        string
-	Metered     bool
-	SuspendedAt *time.Time
-	CreatedAt   time.Time
-	Available   int64
-	Held        int64
-	// MaxPending and RateLimit are limits of its own, 0 for the service's.
-	MaxPending int
-	RateLimit  int
-}
+type Workspace = operator.Workspace
+
+// Limits are limits of a workspace's own: nil leaves one as it is, 0 makes it the service's again.
+type Limits = operator.Limits
 
 const createWorkspaceSQL = `
 INSERT INTO workspaces (id, name, metered, fingerprint_key, created_at)
@@ -82,6 +74,7 @@ func (db *DB) CreateWorkspace(ctx context.Context, name string, metered bool) (W
 			return nil
 		})
 		b.exec("create account", createAccountSQL, pgx.NamedArgs{"workspace": id}, nil)
+		addAct(ctx, b, tx.db.now(), act{id, operator.CreateWorkspace, id.String(), map[string]any{"name": name, "metered": metered}})
 		return tx.send(ctx, b)
 	})
 	if err != nil {
@@ -100,14 +93,15 @@ func checkName(name string) error {
 
 const workspacesSQL = `
 SELECT w.id, w.name, w.metered, w.suspended_at, w.created_at, coalesce(a.available, 0), coalesce(a.held, 0),
-       coalesce(w.max_pending, 0), coalesce(w.rate_limit, 0)
+       coalesce(w.max_pending, 0), coalesce(w.rate_limit, 0), coalesce(w.lease_cap, 0), w.deletion, w.deleted_at
   FROM workspaces w
   LEFT JOIN credit_accounts a ON a.workspace_id = w.id
  WHERE (@id::uuid IS NULL OR w.id = @id) AND (@name::text IS NULL OR w.name = @name)
+   AND (@id::uuid IS NOT NULL OR w.deleted_at IS NULL)
  ORDER BY w.created_at, w.id
  LIMIT @limit`
 
-// ListWorkspaces answers all workspaces, oldest first.
+// ListWorkspaces answers all workspaces, oldest first, without those whose deletion has ended.
 func (db *DB) ListWorkspaces(ctx context.Context) ([]Workspace, error) {
 	return db.workspaces(ctx, pgx.NamedArgs{"id": nil, "name": nil, "limit": maxWorkspaces})
 }
@@ -117,7 +111,8 @@ func (db *DB) WorkspaceByName(ctx context.Context, name string) (Workspace, erro
 	return onlyWorkspace(db.workspaces(ctx, pgx.NamedArgs{"id": nil, "name": name, "limit": 1}))
 }
 
-// Workspace answers the workspace of that id, with or without its prefix, or of that name, or ErrNoWorkspace.
+// Workspace answers the workspace of that id, with or without its prefix, also a deleted one, or of that name, or
+// ErrNoWorkspace.
 func (db *DB) Workspace(ctx context.Context, idOrName string) (Workspace, error) {
 	if id, err := uuid.Parse(strings.TrimPrefix(idOrName, workspacePrefix)); err == nil {
 		found, err := onlyWorkspace(db.workspaces(ctx, pgx.NamedArgs{"id": id, "name": nil, "limit": 1}))
@@ -131,42 +126,37 @@ func (db *DB) Workspace(ctx context.Context, idOrName string) (Workspace, error)
 const suspendSQL = `
 UPDATE workspaces
    SET suspended_at = CASE WHEN @suspended THEN coalesce(suspended_at, (SELECT coalesce(@now::timestamptz, clock_timestamp()))) END
- WHERE id = @id
+ WHERE id = @id AND deletion IS NULL
 RETURNING id`
 
 // SuspendWorkspace stops the workspace's work from being claimed and refuses its writes, or lets both go on.
-// Doing it twice changes nothing. ErrNoWorkspace for an unknown id or name.
+// Doing it twice changes nothing. ErrNoWorkspace for an unknown id or name, and for a workspace that is being deleted.
 func (db *DB) SuspendWorkspace(ctx context.Context, idOrName string, suspended bool) (Workspace, error) {
 	found, err := db.Workspace(ctx, idOrName)
 	if err != nil {
 		return Workspace{}, err
 	}
+	name := operator.ResumeWorkspace
+	if suspended {
+		name = operator.SuspendWorkspace
+	}
 	args := pgx.NamedArgs{"id": found.ID, "suspended": suspended, "now": db.now()}
-	err = db.alone(ctx, "suspend workspace", suspendSQL, args, func(rows pgx.Rows) error {
-		rows.Close()
-		return nil
-	})
-	if err != nil {
+	if err := db.changeWorkspace(ctx, act{found.ID, name, found.ID.String(), nil}, "suspend workspace", suspendSQL, args); err != nil {
 		return Workspace{}, err
 	}
 	return db.Workspace(ctx, found.ID.String())
 }
 
-// Limits are limits of a workspace's own: nil leaves one as it is, 0 makes it the service's again.
-type Limits struct {
-	MaxPending *int
-	RateLimit  *int
-}
-
 const limitSQL = `
 UPDATE workspaces
    SET max_pending = CASE WHEN @max_pending::int IS NULL THEN max_pending ELSE nullif(@max_pending::int, 0) END,
-       rate_limit = CASE WHEN @rate_limit::int IS NULL THEN rate_limit ELSE nullif(@rate_limit::int, 0) END
- WHERE id = @id
+       rate_limit = CASE WHEN @rate_limit::int IS NULL THEN rate_limit ELSE nullif(@rate_limit::int, 0) END,
+       lease_cap = CASE WHEN @lease_cap::int IS NULL THEN lease_cap ELSE nullif(@lease_cap::int, 0) END
+ WHERE id = @id AND deletion IS NULL
 RETURNING id`
 
 // LimitWorkspace sets limits of the workspace's own. A process that runs knows of them with the next request, of
-// MaxPending within a second. Fault INVALID_REQUEST for a negative one or one beyond 2^31-1; ErrNoWorkspace.
+// MaxPending and LeaseCap within a second or two. Fault INVALID_REQUEST for a negative one or one beyond 2^31-1; ErrNoWorkspace.
 func (db *DB) LimitWorkspace(ctx context.Context, idOrName string, limits Limits) (Workspace, error) {
 	if err := checkLimit("/max_pending", limits.MaxPending); err != nil {
 		return Workspace{}, err
@@ -174,19 +164,39 @@ func (db *DB) LimitWorkspace(ctx context.Context, idOrName string, limits Limits
 	if err := checkLimit("/rate_limit", limits.RateLimit); err != nil {
 		return Workspace{}, err
 	}
+	if err := checkLimit("/lease_cap", limits.LeaseCap); err != nil {
+		return Workspace{}, err
+	}
 	found, err := db.Workspace(ctx, idOrName)
 	if err != nil {
 		return Workspace{}, err
 	}
-	args := pgx.NamedArgs{"id": found.ID, "max_pending": limits.MaxPending, "rate_limit": limits.RateLimit}
-	err = db.alone(ctx, "limit workspace", limitSQL, args, func(rows pgx.Rows) error {
-		rows.Close()
-		return nil
-	})
-	if err != nil {
+	args := pgx.NamedArgs{
+		"id": found.ID, "max_pending": limits.MaxPending, "rate_limit": limits.RateLimit, "lease_cap": limits.LeaseCap,
+	}
+	set := map[string]any{}
+	for name, limit := range map[string]*int{"max_pending": limits.MaxPending, "rate_limit": limits.RateLimit, "lease_cap": limits.LeaseCap} {
+		if limit != nil {
+			set[name] = *limit
+		}
+	}
+	if err := db.changeWorkspace(ctx, act{found.ID, operator.LimitWorkspace, found.ID.String(), set}, "limit workspace", limitSQL, args); err != nil {
 		return Workspace{}, err
 	}
 	return db.Workspace(ctx, found.ID.String())
+}
+
+// changeWorkspace runs a statement that changes one workspace and returns its id, or answers ErrNoWorkspace.
+func (db *DB) changeWorkspace(ctx context.Context, a act, name, sql string, args pgx.NamedArgs) error {
+	found := false
+	err := db.recorded(ctx, a, name, sql, args, func(rows pgx.Rows) error {
+		found = rows.Next()
+		return nil
+	})
+	if err == nil && !found {
+		err = ErrNoWorkspace
+	}
+	return err
 }
 
 func checkLimit(pointer string, limit *int) error {
@@ -201,9 +211,9 @@ func (db *DB) workspaces(ctx context.Context, args pgx.NamedArgs) ([]Workspace, 
 	err := db.read(ctx, "read workspaces", workspacesSQL, args, func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Workspace, err error) {
 			err = row.Scan(&w.ID, &w.Name, &w.Metered, &w.SuspendedAt, &w.CreatedAt, &w.Available, &w.Held,
-				&w.MaxPending, &w.RateLimit)
+				&w.MaxPending, &w.RateLimit, &w.LeaseCap, &w.Deletion, &w.DeletedAt)
 			w.CreatedAt = w.CreatedAt.UTC()
-			inUTC(w.SuspendedAt)
+			inUTC(w.SuspendedAt, w.DeletedAt)
 			return w, err
 		})
 		return err

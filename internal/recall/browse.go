@@ -26,12 +26,13 @@ type PageQuery struct {
 func (p PageQuery) Offset() int { return (p.Page - 1) * p.Size }
 
 // BrowseQuery selects live records of one workspace, newest first. LatestOnly leaves out what later records
-// superseded.
+// superseded, Expired doesn't leave out what has expired.
 type BrowseQuery struct {
 	PageQuery
 	Scope      memory.Scope
 	Filter     *memory.Filter
 	LatestOnly bool
+	Expired    bool
 }
 
 // Browsed is one numbered page of records and how many there are on all pages.
@@ -61,8 +62,17 @@ type BrowsedEvents struct {
 	Total  int64
 }
 
+// Kept is a record whether or not readers of lists see it still. What was erased is kept nowhere.
+type Kept struct {
+	memory.Record
+	Expired bool
+	Deleted bool
+}
+
 // BrowseStore reads numbered pages. A page behind the end is empty, with the totals all the same.
 type BrowseStore interface {
+	// KeptMemory answers a record of the workspace, an expired or deleted one too, or a fault MEMORY_NOT_FOUND.
+	KeptMemory(ctx context.Context, workspace, id uuid.UUID) (Kept, error)
 	BrowseMemories(ctx context.Context, workspace uuid.UUID, query BrowseQuery) (Browsed, error)
 	BrowseEntities(ctx context.Context, workspace uuid.UUID, page PageQuery) (BrowsedEntities, error)
 }
@@ -85,6 +95,15 @@ func NewBrowser(store BrowseStore, events EventBrowseStore) (*Browser, error) {
 		return nil, errors.New("browser: a store and a store of events are required")
 	}
 	return &Browser{store, events}, nil
+}
+
+// Memory answers one record, an expired or deleted one too. Fault MEMORY_NOT_FOUND for what the workspace doesn't keep.
+func (b *Browser) Memory(ctx context.Context, workspace, id uuid.UUID) (Kept, error) {
+	found, err := b.store.KeptMemory(ctx, workspace, id)
+	if err != nil {
+		return Kept{}, fmt.Errorf("get kept memory: %w", err)
+	}
+	return found, nil
 }
 
 // Memories answers one page of records. Fault INVALID_REQUEST for a page that lies too far.

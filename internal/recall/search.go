@@ -31,7 +31,8 @@ const (
 
 // SearchQuery asks for the records of a scope that answer a question best. Limit is 1 to 100. Records that score
 // below MinScore, a number from 0 to 1, are left out, and those that don't meet Filter, before Limit is applied.
-// LatestOnly leaves out what later records superseded. Explain asks for the parts of each score.
+// LatestOnly leaves out what later records superseded, Expired doesn't leave out what has expired. Explain asks for the
+// parts of each score.
 type SearchQuery struct {
 	Text       string
 	Scope      memory.Scope
@@ -40,6 +41,7 @@ type SearchQuery struct {
 	MinScore   float64
 	Mode       SearchMode
 	LatestOnly bool
+	Expired    bool
 	Explain    bool
 }
 
@@ -59,6 +61,7 @@ type Searched struct {
 	Scope      memory.Scope
 	Filter     *memory.Filter
 	LatestOnly bool
+	Expired    bool
 	Limit      int
 }
 
@@ -103,7 +106,9 @@ func (s *Searcher) Search(ctx context.Context, workspace uuid.UUID, query Search
 	if query.Limit < 1 || query.Limit > MaxSearchLimit {
 		return nil, fault.At(fault.InvalidRequest, "/limit", "1 to 100")
 	}
-	within := Searched{Scope: query.Scope, Filter: query.Filter, LatestOnly: query.LatestOnly, Limit: searchedRecords}
+	within := Searched{
+		Scope: query.Scope, Filter: query.Filter, LatestOnly: query.LatestOnly, Expired: query.Expired, Limit: searchedRecords,
+	}
 	found, err := s.find(ctx, workspace, within, query)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)

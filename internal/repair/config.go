@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/holdfast-memory/holdfast/internal/operator"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
@@ -27,6 +28,8 @@ type Config struct {
 	ArchiveAfter time.Duration
 	// KeyRetention is how long keys and events live after their task ended.
 	KeyRetention time.Duration
+	// ActRetention is how long the log of acts is kept.
+	ActRetention time.Duration
 	// RetentionEvery and BooksEvery are the least times between two runs of those passes in the loop.
 	RetentionEvery time.Duration
 	BooksEvery     time.Duration
@@ -56,6 +59,7 @@ func DefaultConfig() Config {
 	return Config{
 		Every: 10 * time.Second, MaxAttempts: task.DefaultPolicy().MaxAttempts, HintAge: 30 * time.Second, HintLimit: 500,
 		FailedInputRetention: 7 * 24 * time.Hour, ArchiveAfter: 72 * time.Hour, KeyRetention: MinKeyRetention,
+		ActRetention:   400 * 24 * time.Hour, // a year and the month in which it is looked at
 		RetentionEvery: time.Minute, BooksEvery: time.Hour, Batch: 200, Log: zerolog.Nop(), Rand: randv2.Float64,
 	}
 }
@@ -69,6 +73,7 @@ func (c Config) checked() (Config, error) {
 		{&c.FailedInputRetention, &d.FailedInputRetention},
 		{&c.ArchiveAfter, &d.ArchiveAfter},
 		{&c.KeyRetention, &d.KeyRetention},
+		{&c.ActRetention, &d.ActRetention},
 		{&c.RetentionEvery, &d.RetentionEvery},
 		{&c.BooksEvery, &d.BooksEvery},
 	} {
@@ -105,6 +110,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("failed-input retention and the time to the archive must be at least %s", minRetention)
 	case c.KeyRetention < MinKeyRetention || c.KeyRetention > maxRetention:
 		return fmt.Errorf("key retention must be %s to %s, not %s", MinKeyRetention, maxRetention, c.KeyRetention)
+	case c.ActRetention < operator.MinActRetention || c.ActRetention > maxRetention:
+		return fmt.Errorf("act retention must be %s to %s, not %s", operator.MinActRetention, maxRetention, c.ActRetention)
 	case c.KeyRetention < c.FailedInputRetention:
 		return fmt.Errorf("key retention %s must not be below failed-input retention %s: a retry would lose its key",
 			c.KeyRetention, c.FailedInputRetention)

@@ -22,6 +22,7 @@ const (
 	PassInput     = "input"
 	PassArchive   = "archive"
 	PassKeys      = "keys"
+	PassActs      = "acts"
 	PassBooks     = "books"
 )
 
@@ -103,6 +104,7 @@ func (r *Repairer) passes(kicked, full bool) []pass {
 		{PassInput, r.cfg.RetentionEvery, passBound, r.input},
 		{PassArchive, r.cfg.RetentionEvery, passBound, r.archive},
 		{PassKeys, r.cfg.RetentionEvery, passBound, r.keys},
+		{PassActs, r.cfg.RetentionEvery, passBound, r.acts},
 		{PassBooks, r.cfg.BooksEvery, booksBound, func(ctx context.Context, res *Result) error {
 			return r.books(ctx, res, fresh)
 		}},

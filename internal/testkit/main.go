@@ -28,8 +28,11 @@ type suite struct {
 	release func() error
 	dir     string // readable for the server's user, removed at the end
 
-	database *sharedPostgres
-	dbErr    error
+	database  *sharedPostgres
+	dbErr     error
+	pooler    *Pooler
+	poolerErr error
+
 	binaries string
 	binErr   error
 }
@@ -83,6 +86,9 @@ func (s *suite) end() error {
 		return nil
 	}
 	var errs []error
+	if s.pooler != nil {
+		s.pooler.stop()
+	}
 	if s.database != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 		defer cancel()

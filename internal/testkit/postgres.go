@@ -33,7 +33,8 @@ type sharedPostgres struct {
 	admin  *pgxpool.Pool // on the database "postgres"
 }
 
-// NewDatabase makes a migrated database for one test, drops it at the test's end, and returns its URL.
+// NewDatabase makes a migrated database for one test, drops it at the test's end, and returns its URL. With
+// TESTKIT_POOLER=transaction in the environment the URL leads through a PgBouncer; Direct is the way past it.
 func NewDatabase(t testing.TB) string {
 	t.Helper()
 	shared := sharedServer(t)
@@ -52,7 +53,11 @@ func NewDatabase(t testing.TB) string {
 			t.Errorf("drop test database: %v", err)
 		}
 	})
-	return withDatabase(t, shared.server.URL(), name)
+	databaseURL, err := throughPooler(withDatabase(t, shared.server.URL(), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return databaseURL
 }
 
 // Postgres is a pool on a database of its own, as NewDatabase makes it, closed at the test's end.

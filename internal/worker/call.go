@@ -9,6 +9,9 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
+// restartMost bounds the time over which work comes back after a pause: half of the pause, and no longer than this.
+const restartMost = 30 * time.Second
+
 // call makes one provider call under its deadline, counted whatever comes of it. A remote call follows a
 // confirmed heartbeat and ends early when the worker stops; a local one costs nothing and needs neither.
 func (r *run) call(ctx context.Context, provider string, local bool, f func(context.Context) (model.Usage, error)) error {
@@ -67,7 +70,7 @@ func (r *run) ready(calls context.Context, provider string) error {
 	case err != nil:
 		return err
 	case beat.PausedFor > 0:
-		return &giveBack{delay: beat.PausedFor}
+		return &giveBack{delay: beat.PausedFor + time.Duration(r.w.cfg.Rand()*float64(min(beat.PausedFor/2, restartMost)))}
 	}
 	return nil
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
-// Config holds the numbers of a worker. Zero values mean the defaults of DefaultConfig, but for Poll.
+// Config holds the numbers of a worker. Zero values mean the defaults of DefaultConfig, but for Poll and
+// WorkspaceLeases.
 type Config struct {
 	// Worker is the incarnation: unique to this start of the process. By default host, pid and a random part.
 	Worker string
@@ -27,6 +28,9 @@ type Config struct {
 	InputChars int
 	// Slots is how many tasks run at a time.
 	Slots int
+	// WorkspaceLeases is from how many live leases of one workspace, over all workers, its hints are left to the fair
+	// drain; 0 is any number. A workspace may have a cap of its own. Without a poll there is no drain and no cap.
+	WorkspaceLeases int
 	// Poll is the mean time between two looks at the database; 0 leaves it to the hints alone.
 	Poll time.Duration
 	// Policy decides what follows a failure.
@@ -55,7 +59,7 @@ const (
 // DefaultConfig returns the defaults, the poll among them.
 func DefaultConfig() Config {
 	return Config{
-		LeaseTTL: 60 * time.Second, ModelTimeout: 60 * time.Second, InputChars: 24_000, Slots: 16, Poll: 5 * time.Second,
+		LeaseTTL: 60 * time.Second, ModelTimeout: 60 * time.Second, InputChars: 24_000, Slots: 16, WorkspaceLeases: 64, Poll: 5 * time.Second,
 		Policy: task.DefaultPolicy(), Kinds: []task.Kind{task.Infer, task.Add, task.Update, task.Item}, Log: zerolog.Nop(),
 		Rand: randv2.Float64,
 	}
@@ -110,6 +114,8 @@ func (c Config) validate(hints bool) error {
 		return fmt.Errorf("slots must be 1 to %d, not %d", maxSlots, c.Slots)
 	case c.Poll != 0 && (c.Poll < minPoll || c.Poll > maxPoll):
 		return fmt.Errorf("poll must be 0 (off) or %s to %s, not %s", minPoll, maxPoll, c.Poll)
+	case c.WorkspaceLeases < 0:
+		return fmt.Errorf("leases of a workspace must not be %d: 0 turns the cap off", c.WorkspaceLeases)
 	case c.Poll == 0 && !hints:
 		return errors.New("a worker without hints needs a poll: set it to 5s")
 	case len(c.Kinds) == 0:

@@ -26,6 +26,9 @@ const (
 	deliverShare = 4
 	// perWebhook bounds the deliveries to one webhook that are under way, so that a slow receiver leaves places to others.
 	perWebhook = 4
+	// minPlaces is what small workers have: below it one slow receiver would take all places, and a place that waits for
+	// a receiver costs next to nothing.
+	minPlaces = 2 * perWebhook
 	// dispatchRounds bounds the rounds of one look: a pause lets others have the database.
 	dispatchRounds = 20
 )
@@ -79,13 +82,21 @@ func (w *Worker) dispatch(ctx context.Context) {
 			}
 		}
 		if made > 0 {
-			select {
-			case w.parcels <- struct{}{}:
-			default:
-			}
+			w.knock()
 		}
 	}
 }
+
+// knock lets the sender look again at once.
+func (w *Worker) knock() {
+	select {
+	case w.parcels <- struct{}{}:
+	default:
+	}
+}
+
+// deliveryPlaces is how many deliveries a worker with so many slots has under way at most.
+func deliveryPlaces(slots int) int { return max(minPlaces, slots/deliverShare) }
 
 func (w *Worker) deliverPause() time.Duration {
 	return deliverEvery/2 + time.Duration(w.cfg.Rand()*float64(deliverEvery))
@@ -94,9 +105,8 @@ func (w *Worker) deliverPause() time.Duration {
 // send claims due deliveries for free places until intake ends.
 func (w *Worker) send(ctx context.Context) {
 	who := newSeat(0, false)
-	total := max(1, w.cfg.Slots/deliverShare)
 	for {
-		n, err := w.places.take(ctx, who, total)
+		n, err := w.places.take(ctx, who, deliveryPlaces(w.cfg.Slots))
 		if err != nil {
 			return
 		}
@@ -115,7 +125,8 @@ func (w *Worker) send(ctx context.Context) {
 	}
 }
 
-// sendRound fills n taken places with due deliveries and tells whether more are known to wait.
+// sendRound fills n taken places with due deliveries and tells whether more are known to wait. A webhook that has as many
+// under way as it may has more without being known to: each delivery that ends makes the sender look again.
 func (w *Worker) sendRound(ctx context.Context, n int) bool {
 	limited, cancel := context.WithTimeout(ctx, scanBound)
 	ids, more, err := w.deps.Deliveries.DueDeliveries(limited, w.courier(), n, perWebhook)
@@ -133,9 +144,15 @@ func (w *Worker) sendRound(ctx context.Context, n int) bool {
 	decided.Add(len(ids))
 	for _, id := range ids {
 		w.wg.Go(func() {
-			defer w.places.give(1)
+			carried := false
+			defer func() {
+				w.places.give(1)
+				if carried { // one that could not be claimed is still there: it must not be looked at in a circle
+					w.knock()
+				}
+			}()
 			w.carry(w.work, id, func(got bool) {
-				if got {
+				if carried = got; got {
 					leased.Add(1)
 				}
 				decided.Done()

@@ -14,21 +14,21 @@ const (
 	scanBound = 15 * time.Second
 )
 
-// drain finds work without hints: on every poll, and whenever a slot becomes free while tasks are known to wait.
+// drain finds work without hints: on every poll, and whenever a slot becomes free while tasks are known to wait, be it
+// from the round before or because a hint was left to it.
 // The first poll comes at a random time, so that workers that start together do not poll together.
 func (w *Worker) drain(ctx context.Context) {
 	who := newSeat(0, false)
 	stuck := false // the last look at expired leases failed
-	next := time.Now().Add(time.Duration(w.cfg.Rand() * float64(w.cfg.Poll)))
+	next := time.Now().Add(w.firstPoll())
 	more := false
 	for {
-		if left := time.Until(next); !more || left <= 0 {
-			if !pause(ctx, left) {
-				return
-			}
+		if !more && !w.rest(ctx, next) {
+			return
+		}
+		if time.Until(next) <= 0 {
 			next = time.Now().Add(w.nextPoll())
 			stuck = w.rescue(ctx, stuck)
-			more = true // look at least once
 		}
 		until, cancel := context.WithDeadline(ctx, next)
 		n, err := w.slots.take(until, who, w.cfg.Slots)
@@ -42,6 +42,20 @@ func (w *Worker) drain(ctx context.Context) {
 		more = w.round(ctx, n)
 	}
 }
+
+// rest waits until then or until tasks are known to wait, and answers false when ctx ended.
+func (w *Worker) rest(ctx context.Context, until time.Time) bool {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.waiting:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+func (w *Worker) firstPoll() time.Duration { return time.Duration(w.cfg.Rand() * float64(w.cfg.Poll)) }
 
 // nextPoll spreads polls over half the interval on either side of it.
 func (w *Worker) nextPoll() time.Duration {
@@ -57,7 +71,9 @@ func (w *Worker) round(ctx context.Context, n int) bool {
 		return false
 	}
 	limited, cancel := context.WithTimeout(ctx, scanBound)
-	ids, more, err := w.deps.Claims.Due(limited, w.who, n)
+	who := w.claimant()
+	who.Live = w.crowd.live()
+	ids, more, err := w.deps.Claims.Due(limited, who, n)
 	cancel()
 	if err != nil {
 		w.slots.give(n)

@@ -53,8 +53,8 @@ func TestDrain(t *testing.T) {
 			}
 			r.begin()
 			r.elapse(40 * time.Second)
-			// The first after a quarter of the interval; then a half plus 0.5, 0.75, 0 and 0.25 of it, and so on.
-			want := []time.Duration{2, 10, 20, 24, 30, 38}
+			// The first after a quarter of the interval; then a half plus 0.5 and 0 of it in turn: each look draws too.
+			want := []time.Duration{2, 10, 14, 22, 26, 34, 38}
 			for i := range want {
 				want[i] *= time.Second
 			}

@@ -103,11 +103,21 @@ func (w *Worker) take(ctx context.Context, found []Wakeup, n int) {
 }
 
 // serve claims one task and runs it, in a slot that was taken for it and is returned here. Msg is nil for a task
-// that was found by polling; claimed, if given, is told once whether there is a lease.
+// that was found by polling; claimed, if given, is told once whether there is a lease. The hint of a workspace that has
+// as many leases as it may is left to the drain, which hands out what the others leave free.
 func (w *Worker) serve(ctx context.Context, id uuid.UUID, msg Wakeup, claimed func(bool)) {
 	defer w.slots.give(1)
+	if msg != nil && w.cfg.Poll > 0 {
+		workspace := msg.Hint().WorkspaceID
+		if !w.crowd.admit(workspace) {
+			w.ack(ctx, msg)
+			poke(w.waiting)
+			return
+		}
+		defer w.crowd.leave(workspace)
+	}
 	defer w.hold(id)()
-	lease, sent, err := w.claim(ctx, w.who, id, msg == nil)
+	lease, sent, err := w.claim(ctx, w.claimant(), id, msg == nil)
 	if claimed != nil {
 		claimed(lease != nil)
 	}
@@ -128,10 +138,19 @@ func (w *Worker) serve(ctx context.Context, id uuid.UUID, msg Wakeup, claimed fu
 		source := ByHint
 		if msg == nil {
 			source = ByPoll
+			w.crowd.enter(lease.WorkspaceID)
+			defer w.crowd.leave(lease.WorkspaceID)
 		}
 		w.deps.Observer.Claimed(source)
 		w.run(ctx, *lease, sent, msg)
 	}
+}
+
+// claimant is who asks now.
+func (w *Worker) claimant() Claimant {
+	who := w.who
+	who.Restart = w.cfg.Rand()
+	return who
 }
 
 // claim asks for one lease and tells when the request was sent, which is where the lease's time begins on this

@@ -78,6 +78,7 @@ const (
 	AckFailed       Trouble = "ack_failed"
 	ProviderUnsaved Trouble = "provider_unsaved"
 	DispatchFailed  Trouble = "dispatch_failed"
+	CountFailed     Trouble = "count_failed"
 )
 
 // Deps is what a worker needs. Wakeups may be nil: the worker then only polls. Beats may be nil: heartbeats then

@@ -54,6 +54,10 @@ type Claimant struct {
 	MaxAttempts int
 	Extractor   string // provider of extractions, for pauses
 	Embedder    string // provider of embeddings, for pauses
+	// Live are the leases of each workspace, as far as they are known: Due begins with those that have the fewest.
+	Live map[uuid.UUID]int
+	// Restart in [0,1) is how far into the time after a provider's pause this asks: claims come back spread.
+	Restart float64
 }
 
 // Claimed is the answer to one ask: a lease, or nil when the task is not to be had now (taken, ended, not due,
@@ -187,12 +191,15 @@ type Beat struct {
 type Claims interface {
 	// Claim answers one Claimed for each ask. A lost answer is repeated with the same token and counts nothing.
 	Claim(ctx context.Context, who Claimant, asks []ClaimAsk, skipLocked bool) []Claimed
-	// Due answers up to limit due tasks, fair over workspaces, and whether more may be waiting.
+	// Due answers up to limit due tasks, fair over workspaces, and whether more may be waiting. What it hands out next
+	// goes to the workspace with the fewest leases, and to each in turn among equals.
 	Due(ctx context.Context, who Claimant, limit int) (ids []uuid.UUID, more bool, err error)
 	// Heartbeat extends the lease by ttl, or answers fault.ErrLeaseLost. It also tells whether provider is paused.
 	Heartbeat(ctx context.Context, lease Lease, ttl time.Duration, provider string) (Beat, error)
 	// Rescue moves up to limit expired leases on: back to pending, or to failed when their crashes are exhausted.
 	Rescue(ctx context.Context, maxAttempts, limit int) ([]Rescued, error)
+	// Leases counts the live leases that others than this worker hold, of each workspace that has any, its own included.
+	Leases(ctx context.Context, worker string) (map[uuid.UUID]Load, error)
 }
 
 // Rescued is one expired lease that was moved on. Hint wakes the task, or the next of its lane.

@@ -64,14 +64,15 @@ func (h *hints) Fetch(ctx context.Context, class string, n int) ([]Wakeup, error
 
 // message is a delivered hint that remembers its answers.
 type message struct {
-	rig      *rig
-	id       uuid.UUID
-	acks     int
-	naks     []time.Duration
-	progress int
+	rig       *rig
+	id        uuid.UUID
+	workspace uuid.UUID
+	acks      int
+	naks      []time.Duration
+	progress  int
 }
 
-func (m *message) Hint() task.Hint { return task.Hint{TaskID: m.id} }
+func (m *message) Hint() task.Hint { return task.Hint{TaskID: m.id, WorkspaceID: m.workspace} }
 
 func (m *message) Ack(context.Context) error {
 	m.rig.mu.Lock()

@@ -41,6 +41,7 @@ type rig struct {
 	claims      []time.Time
 	beats       []time.Time
 	dues        []time.Time
+	counts      []time.Time
 	commits     []Commit
 	settles     []Settle
 	fails       []Fail
@@ -57,6 +58,7 @@ type rig struct {
 
 	claim     func() error
 	rescue    func() error
+	leased    func() (map[uuid.UUID]Load, error)
 	heartbeat func(ctx context.Context) (Beat, error)
 	commit    func(ctx context.Context, try int) Done
 	settle    func(ctx context.Context) Done
@@ -163,6 +165,7 @@ func (r *rig) add(change func(*Lease)) uuid.UUID {
 // hint stores a task and delivers its hint.
 func (r *rig) hint(change func(*Lease)) *message {
 	m := &message{rig: r, id: r.add(change)}
+	m.workspace = r.leases[m.id].WorkspaceID
 	r.hints.interactive <- m
 	return m
 }
@@ -221,6 +224,16 @@ func (r *rig) Heartbeat(ctx context.Context, _ Lease, _ time.Duration, _ string)
 		return f(ctx)
 	}
 	return Beat{}, nil
+}
+
+func (r *rig) Leases(context.Context, string) (map[uuid.UUID]Load, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts = append(r.counts, time.Now())
+	if r.leased != nil {
+		return r.leased()
+	}
+	return nil, nil
 }
 
 func (r *rig) Rescue(context.Context, int, int) ([]Rescued, error) {

@@ -34,6 +34,8 @@ type Worker struct {
 	parcels chan struct{} // deliveries have been made
 	solo    atomic.Bool   // a task that crashed before has the process to itself, or waits for it
 	calm    breather      // after the database failed: intake waits
+	crowd   *crowd
+	waiting chan struct{} // tasks are known to wait
 
 	mu    sync.Mutex
 	state lifecycle
@@ -82,7 +84,8 @@ func New(deps Deps, cfg Config) (*Worker, error) {
 			Worker: cfg.Worker, TTL: cfg.LeaseTTL, Kinds: kindsOf(cfg, deps), Format: command.Format,
 			MaxAttempts: cfg.Policy.MaxAttempts, Extractor: deps.Extractor.Provider(), Embedder: deps.Embedder.Provider(),
 		},
-		slots: newSlots(cfg.Slots), places: newSlots(max(1, cfg.Slots/deliverShare)), parcels: make(chan struct{}, 1), live: map[uuid.UUID]int{}, done: make(chan struct{}),
+		slots: newSlots(cfg.Slots), places: newSlots(deliveryPlaces(cfg.Slots)), parcels: make(chan struct{}, 1), live: map[uuid.UUID]int{}, done: make(chan struct{}),
+		crowd: newCrowd(cfg.WorkspaceLeases), waiting: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -113,6 +116,7 @@ func (w *Worker) Start(ctx context.Context) error {
 	}
 	if w.cfg.Poll > 0 {
 		w.wg.Go(func() { w.drain(intake) })
+		w.wg.Go(func() { w.count(intake) })
 	}
 	if w.deps.Deliveries != nil {
 		w.wg.Go(func() { w.dispatch(intake) })

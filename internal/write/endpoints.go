@@ -16,7 +16,8 @@ import (
 // MaxReplay bounds the deliveries that one call sends again; the next call goes on behind them.
 const MaxReplay = 500
 
-// EndpointStore keeps webhooks. An unknown or deleted one is a fault WEBHOOK_NOT_FOUND.
+// EndpointStore keeps webhooks. An unknown or deleted one is a fault WEBHOOK_NOT_FOUND. Each change may be repeated with
+// the same arguments when its outcome is unknown (fault.ErrCommitUnknown).
 type EndpointStore interface {
 	// CreateEndpoint keeps a new webhook that is told of what ends from now on, or answers TOO_MANY_WEBHOOKS.
 	CreateEndpoint(ctx context.Context, e endpoint.Endpoint, secret endpoint.Secret) (endpoint.Endpoint, error)
@@ -94,7 +95,9 @@ func (e *Endpoints) Create(ctx context.Context, caller access.Caller, wanted end
 	if wanted.Kinds != nil {
 		made.Kinds = *wanted.Kinds
 	}
-	made, err = e.store.CreateEndpoint(ctx, made, secret)
+	made, err = repeated(ctx, func(ctx context.Context) (endpoint.Endpoint, error) {
+		return e.store.CreateEndpoint(ctx, made, secret)
+	})
 	return made, secret, err
 }
 
@@ -103,12 +106,23 @@ func (e *Endpoints) Change(ctx context.Context, caller access.Caller, id uuid.UU
 	if err := e.check(caller, change); err != nil {
 		return endpoint.Endpoint{}, err
 	}
-	return e.store.ChangeEndpoint(ctx, caller.Workspace.ID, id, change)
+	return repeated(ctx, func(ctx context.Context) (endpoint.Endpoint, error) {
+		return e.store.ChangeEndpoint(ctx, caller.Workspace.ID, id, change)
+	})
 }
 
 // Delete ends a webhook with its deliveries. A suspended workspace may delete.
 func (e *Endpoints) Delete(ctx context.Context, caller access.Caller, id uuid.UUID) error {
-	return e.store.DeleteEndpoint(ctx, caller.Workspace.ID, id)
+	unknown := false
+	_, err := repeated(ctx, func(ctx context.Context) (struct{}, error) {
+		err := e.store.DeleteEndpoint(ctx, caller.Workspace.ID, id)
+		if unknown && fault.Is(err, fault.WebhookNotFound) { // it was deleted, as was wanted
+			err = nil
+		}
+		unknown = errors.Is(err, fault.ErrCommitUnknown)
+		return struct{}{}, err
+	})
+	return err
 }
 
 // Rotate gives the webhook a new secret, which is shown this once.
@@ -120,7 +134,9 @@ func (e *Endpoints) Rotate(ctx context.Context, caller access.Caller, id uuid.UU
 	if err != nil {
 		return endpoint.Endpoint{}, secret, err
 	}
-	changed, err := e.store.RotateSecret(ctx, caller.Workspace.ID, id, secret)
+	changed, err := repeated(ctx, func(ctx context.Context) (endpoint.Endpoint, error) {
+		return e.store.RotateSecret(ctx, caller.Workspace.ID, id, secret)
+	})
 	return changed, secret, err
 }
 
@@ -129,7 +145,9 @@ func (e *Endpoints) Test(ctx context.Context, caller access.Caller, id uuid.UUID
 	if err := caller.Writable(); err != nil {
 		return endpoint.Delivery{}, err
 	}
-	return e.deliveries.TestDelivery(ctx, caller.Workspace.ID, id)
+	return repeated(ctx, func(ctx context.Context) (endpoint.Delivery, error) {
+		return e.deliveries.TestDelivery(ctx, caller.Workspace.ID, id)
+	})
 }
 
 // Replay sends deliveries again under their ids, at most MaxReplay in one call. What waits for its next attempt is sent
@@ -138,7 +156,22 @@ func (e *Endpoints) Replay(ctx context.Context, caller access.Caller, id uuid.UU
 	if err := caller.Writable(); err != nil {
 		return Replayed{}, err
 	}
-	return e.deliveries.Replay(ctx, caller.Workspace.ID, id, which, after, MaxReplay)
+	return repeated(ctx, func(ctx context.Context) (Replayed, error) {
+		return e.deliveries.Replay(ctx, caller.Workspace.ID, id, which, after, MaxReplay)
+	})
+}
+
+// repeated makes a change that doesn't end with the client's connection, and once more when the answer to its COMMIT was
+// lost: ACCEPTANCE_UNKNOWN if that fails too.
+func repeated[T any](ctx context.Context, change func(ctx context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptBound)
+	defer cancel()
+	var changed T
+	answer := resolve(func() (a Accepted) {
+		changed, a.Refused = change(ctx)
+		return a
+	})
+	return changed, answer.Refused
 }
 
 func (e *Endpoints) check(caller access.Caller, change endpoint.Change) error {

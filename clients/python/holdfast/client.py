@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import ssl
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Iterable, Mapping, Optional
 
 from .calls import Bounds, Caller, Clock, Request, encode
 from .errors import HoldfastError
@@ -97,17 +97,21 @@ class Client:
         event_date: Optional[Time] = None,
         expires_at: Optional[Time] = None,
         instructions: Optional[str] = None,
+        categories: Optional[Iterable[Mapping[str, str]]] = None,
         ordered: Optional[bool] = None,
         key: Optional[str] = None,
     ) -> Receipt:
         """Remembers a conversation: `[{"role": "user", "content": "…"}, …]`, or a text, which is one user message.
 
         Returns when the write is accepted; a model extracts memories after that, and the event tells the outcome. At
-        least one scope id is required. key is made here unless it is given, and is in the receipt and in every error.
+        least one scope id is required. categories are what the memories may be filed under, `[{"name": "food",
+        "description": "…"}, …]`, in place of the workspace's. key is made here unless it is given, and is in the receipt
+        and in every error.
         """
         body = self._body(
             messages, scope_of(user_id, agent_id, run_id, app_id), metadata, event_date, expires_at,
             instructions=instructions, ordered=ordered,
+            categories=None if categories is None else [dict(c) for c in categories],
         )
         key, made = key_or_new(key)
         return receipt(self._caller, Request("POST", "/v1/memories", body=body, key=key, made=made, writes=True))

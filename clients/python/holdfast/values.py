@@ -163,6 +163,7 @@ class Memory:
     version: int = 1
     metadata: Dict[str, Any] = field(default_factory=dict)
     type: Optional[str] = None
+    categories: List[str] = field(default_factory=list)
     role: Optional[str] = None
     user_id: Optional[str] = None
     agent_id: Optional[str] = None

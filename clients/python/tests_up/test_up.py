@@ -52,12 +52,13 @@ class TestMemories(UpCase):
     def test_add_wait_and_search(self) -> None:
         event = self.client.add_and_wait(
             [{"role": "user", "content": "I am allergic to peanuts."}], user_id=self.user, wait=PATIENCE,
-            metadata={"source": "chat"},
+            metadata={"source": "chat"}, categories=[{"name": "health", "description": "allergic"}, {"name": "work"}],
         )
         self.assertEqual((event.outcome, event.ended), ("STORED", True))
         found = self.client.memories.search("What is the user allergic to?", user_id=self.user, limit=3, explain=True)
         self.assertEqual((found[0].id, found[0].metadata), (event.results[0].id, {"source": "chat"}))
         self.assertTrue(found[0].score and found[0].explain)
+        self.assertEqual(found[0].categories, ["health"])
         self.assertEqual(self.client.events.get(event.id), self.client.events.wait(event.id))
         self.assertIn(event.id, [e.id for e in self.client.events.list(limit=100).results])
 

@@ -7,7 +7,7 @@ import { Items } from "./items.js";
 import { keyed } from "./keys.js";
 import { Memories, receipt } from "./memories.js";
 import type { Fetch } from "./transport.js";
-import type { Event, Health, Messages, Receipt, Scope, Stored } from "./values.js";
+import type { Category, Event, Health, Messages, Receipt, Scope, Stored } from "./values.js";
 import { CreditBooks, Entities, Exports, Imports } from "./workspace.js";
 
 const defaults: Bounds = { timeoutMs: 30_000, totalTimeoutMs: 60_000, maxRetries: 4 };
@@ -41,6 +41,8 @@ export interface VerbatimParams extends Scope {
 export interface AddParams extends VerbatimParams {
   /** Wishes for the extraction of this conversation. */
   instructions?: string;
+  /** What the memories may be filed under, in place of the workspace's categories. */
+  categories?: Category[];
   /** Take effect after the earlier ordered writes of the same scope; true if it is left out. */
   ordered?: boolean;
 }

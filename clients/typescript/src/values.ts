@@ -80,6 +80,8 @@ export interface Memory {
   id: string;
   memory: string;
   type: string | null;
+  /** Names of those that it was read with. */
+  categories: string[];
   role: string | null;
   user_id: string | null;
   agent_id: string | null;
@@ -98,6 +100,12 @@ export interface Memory {
   /** From 0 to 1, in answers to a search only. */
   score?: number;
   explain?: { lexical: ScorePart | null; semantic: ScorePart | null };
+}
+
+/** A subject that memories may be filed under, and what belongs to it. */
+export interface Category {
+  name: string;
+  description?: string;
 }
 
 export interface HistoryEntry {

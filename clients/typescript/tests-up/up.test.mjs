@@ -45,11 +45,14 @@ test("an unknown outcome is found by its key", async (t) => {
 test("add, wait and search", async () => {
   const user_id = newUser();
   const messages = [{ role: "user", content: "I am allergic to peanuts." }];
-  const event = await client.addAndWait(messages, { user_id, metadata: { source: "chat" } }, { waitMs: patienceMs });
+  const categories = [{ name: "health", description: "allergic" }, { name: "work" }];
+  const params = { user_id, metadata: { source: "chat" }, categories };
+  const event = await client.addAndWait(messages, params, { waitMs: patienceMs });
   assert.equal(event.outcome, "STORED");
   const [found] = await client.memories.search("What is the user allergic to?", { user_id, limit: 3, explain: true });
   assert.deepEqual([found.id, found.metadata], [event.results[0].id, { source: "chat" }]);
   assert.ok(found.score > 0 && found.explain);
+  assert.deepEqual(found.categories, ["health"]);
   assert.deepEqual(await client.events.get(event.id), await client.events.wait(event.id));
   assert.ok((await client.events.list({ limit: 100 })).results.some((one) => one.id === event.id));
 });

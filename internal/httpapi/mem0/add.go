@@ -22,6 +22,7 @@ const waitBound = 25 * time.Second
 
 const (
 	messagePending = "Memory processing has been queued. The event tells what becomes of it."
+	messageEnded   = "This was accepted before and has ended. The event tells how."
 	messageDone    = "Memories were processed."
 	messageStored  = "Memories were stored."
 )
@@ -34,9 +35,10 @@ type receipt struct {
 	Error   *string `json:"error,omitempty"`
 }
 
-// outcome is the answer to a write that has ended.
+// outcome is the answer to a write that has ended. Its outcome tells nothing to keep from all of it known.
 type outcome struct {
 	receipt
+	Outcome *string  `json:"outcome"`
 	Results []result `json:"results"`
 }
 
@@ -63,11 +65,14 @@ func resultsOf(results []memory.Result) []result {
 	return shown
 }
 
-// added is what became of an add: its receipt, and its results once it has ended well.
+// added is what became of an add: its receipt, and its results once it has finished well. Ended tells that the answer
+// is no receipt for work that may still go on.
 type added struct {
 	receipt
+	outcome  task.Outcome
 	results  []memory.Result
 	finished bool
+	ended    bool
 	replayed bool
 }
 
@@ -80,7 +85,7 @@ func (h handlers) addV3(ctx context.Context, call httpapi.GuestCall) (httpapi.Gu
 	if !done.finished {
 		return done.answer(done.receipt), nil
 	}
-	return done.answer(outcome{done.receipt, resultsOf(done.results)}), nil
+	return done.answer(outcome{done.receipt, present(string(done.outcome)), resultsOf(done.results)}), nil
 }
 
 // addV1 answers a list, of one receipt or of the results; a body with output_format v1.1 has it within an object.
@@ -109,7 +114,7 @@ func enveloped(b body, list any) any {
 
 func (a added) answer(shape any) httpapi.GuestAnswer {
 	reply := httpapi.GuestAnswer{Body: shape, Header: map[string]string{}}
-	if !a.finished && a.Status != string(task.EventFailed) {
+	if !a.ended {
 		reply.Status = http.StatusAccepted
 	}
 	if a.replayed {
@@ -138,9 +143,9 @@ func (h handlers) add(ctx context.Context, call httpapi.GuestCall) (added, body,
 	if !cmd.Infer {
 		stored, err := h.deps.Writer.Write(ctx, call.Caller, key, cmd)
 		return added{
-			receipt:  receipt{Message: messageStored, Status: string(task.EventSucceeded), EventID: stored.EventID.String()},
-			results:  stored.Results,
-			finished: true, replayed: stored.Replayed,
+			receipt: receipt{Message: messageStored, Status: string(task.EventSucceeded), EventID: stored.EventID.String()},
+			outcome: outcomeOf(stored.Results), results: stored.Results,
+			finished: true, ended: true, replayed: stored.Replayed,
 		}, b, err
 	}
 	if key == nil {
@@ -154,6 +159,9 @@ func (h handlers) add(ctx context.Context, call httpapi.GuestCall) (added, body,
 	done := added{receipt: receipt{
 		Message: messagePending, Status: statusOf(accepted.Status), EventID: accepted.EventID.String(),
 	}, replayed: accepted.Replayed}
+	if accepted.Status.Terminal() {
+		done.Message = messageEnded
+	}
 	if async {
 		return done, b, nil
 	}
@@ -169,12 +177,22 @@ func (a *added) settle(event recall.Event) {
 	a.Status = statusOf(event.Status)
 	switch event.Status {
 	case task.EventSucceeded:
-		a.Message, a.results, a.finished = messageDone, event.Results, true
+		a.Message, a.outcome, a.results, a.finished, a.ended = messageDone, event.Outcome, event.Results, true, true
 	case task.EventFailed:
 		said := task.Explain(event.ErrorCode).Message
-		a.Message, a.Error = said, &said
+		a.Message, a.Error, a.ended = said, &said, true
 	case task.EventPending, task.EventRunning, task.EventRetrying:
 	}
+}
+
+// outcomeOf is the outcome of a write with those results.
+func outcomeOf(results []memory.Result) task.Outcome {
+	for _, r := range results {
+		if r.Change != memory.None {
+			return task.Stored
+		}
+	}
+	return task.Unchanged
 }
 
 // statusOf is an event's status in the words that the clients know.
@@ -219,7 +237,7 @@ func commandOf(b body) (command.Add, error) {
 	if input.Categories, err = categoriesOf(b["custom_categories"]); err != nil {
 		return command.Add{}, err
 	}
-	if input.EventDate, err = saidAt(b); err != nil {
+	if input.EventDate, err = saidAt("", b, "timestamp", "observation_datetime", "observation_date"); err != nil {
 		return command.Add{}, err
 	}
 	if input.ExpiresAt, err = expiryOf(b); err != nil {
@@ -299,15 +317,15 @@ func categoriesOf(raw json.RawMessage) ([]memory.Category, error) {
 	return categories, nil
 }
 
-// saidAt answers when the conversation took place, by the first of the members that say so.
-func saidAt(b body) (*string, error) {
-	for _, name := range []string{"timestamp", "observation_datetime", "observation_date"} {
+// saidAt answers when something was said, by the first of those members that says so.
+func saidAt(pointer string, b body, names ...string) (*string, error) {
+	for _, name := range names {
 		if b[name] == nil {
 			continue
 		}
 		at, ok := momentOf(plain(b[name]))
 		if !ok {
-			return nil, bad("/"+name, momentRule)
+			return nil, bad(pointer+"/"+name, momentRule)
 		}
 		return text(at.at), nil
 	}
@@ -315,7 +333,10 @@ func saidAt(b body) (*string, error) {
 }
 
 // renamed gives a fault of the command the name that the member has here.
-func renamed(err error) error {
+func renamed(err error) error { return renamedIn("", err) }
+
+// renamedIn does so for members of the object at pointer.
+func renamedIn(pointer string, err error) error {
 	f, isFault := errors.AsType[*fault.Error](err)
 	if !isFault {
 		return err
@@ -328,8 +349,8 @@ func renamed(err error) error {
 		{"/content", "/text"},
 		{"/reason", "/feedback_reason"},
 	} {
-		if rest, ok := strings.CutPrefix(f.Pointer, member.there); ok {
-			at := fault.At(f.Code, member.here+rest, f.Rule)
+		if rest, ok := strings.CutPrefix(f.Pointer, pointer+member.there); ok {
+			at := fault.At(f.Code, pointer+member.here+rest, f.Rule)
 			at.Details = f.Details
 			return at
 		}

@@ -121,14 +121,26 @@ func (b body) refuse(names ...string) error {
 }
 
 // keyOf answers the call's idempotency key: that of its header, or else the one in its body, which is where the
-// clients put what their caller says.
+// clients put what their caller says. Old clients leave its name as their caller wrote it.
 func keyOf(call httpapi.GuestCall, b body) (*command.Key, error) {
 	if call.Key != nil {
 		return call.Key, nil
 	}
 	text, err := b.text("idempotency_key")
-	if err != nil || text == nil {
+	if err != nil {
 		return nil, err
+	}
+	same, err := b.text("idempotencyKey")
+	switch {
+	case err != nil:
+		return nil, err
+	case text == nil:
+		text = same
+	case same != nil && *same != *text:
+		return nil, bad("/idempotency_key", "one value")
+	}
+	if text == nil {
+		return nil, nil
 	}
 	key, err := command.ParseKey([]string{*text})
 	if f, isFault := errors.AsType[*fault.Error](err); isFault {

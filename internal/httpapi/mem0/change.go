@@ -35,17 +35,33 @@ func notAnID(pointer string) error {
 	return f
 }
 
-// get answers one memory.
+// get answers one memory, one that has expired too.
 func (h handlers) get(ctx context.Context, call httpapi.GuestCall) (httpapi.GuestAnswer, error) {
 	id, err := memoryID(call)
 	if err != nil {
 		return httpapi.GuestAnswer{}, err
 	}
-	found, err := h.deps.Memories.Get(ctx, call.Caller.Workspace.ID, id)
+	found, err := h.kept(ctx, call.Caller.Workspace.ID, id)
 	if err != nil {
 		return httpapi.GuestAnswer{}, err
 	}
-	return httpapi.GuestAnswer{Body: recordOf(found)}, nil
+	return httpapi.GuestAnswer{Body: found}, nil
+}
+
+// kept answers a memory that wasn't deleted.
+func (h handlers) kept(ctx context.Context, workspace, id uuid.UUID) (record, error) {
+	found, err := h.deps.Browser.Memory(ctx, workspace, id)
+	if err == nil && found.Deleted {
+		err = fault.New(fault.MemoryNotFound)
+	}
+	if err != nil {
+		return record{}, err
+	}
+	shown := recordOf(found.Record)
+	if found.Expired {
+		shown.LifecycleState = "expired"
+	}
+	return shown, nil
 }
 
 // update changes one memory and answers it as it is then.
@@ -71,12 +87,12 @@ func (h handlers) update(ctx context.Context, call httpapi.GuestCall) (httpapi.G
 		return httpapi.GuestAnswer{}, err
 	}
 	reply := httpapi.GuestAnswer{Header: replayed(changed.Replayed)}
-	now, err := h.deps.Memories.Get(ctx, call.Caller.Workspace.ID, id)
+	now, err := h.kept(ctx, call.Caller.Workspace.ID, id)
 	if err == nil {
-		reply.Body = recordOf(now)
+		reply.Body = now
 		return reply, nil
 	}
-	// It has been changed, whatever is the matter with reading it: it may have expired by this very change.
+	// It has been changed, whatever is the matter with reading it: it may have been deleted meanwhile.
 	reply.Body = result{
 		ID: id.String(), Event: string(changed.Result.Change), Memory: changed.Result.Text,
 		Data: resultData{changed.Result.Text},
@@ -91,19 +107,24 @@ func replayed(yes bool) map[string]string {
 	return map[string]string{"Idempotent-Replayed": "true"}
 }
 
+const changeRule = "text, metadata, timestamp or expiration_date required"
+
 // changeOf reads a change. An expiration_date of null clears it.
 func changeOf(pointer string, id uuid.UUID, raw []byte) (command.Change, error) {
 	if raw == nil {
-		return command.Change{}, bad(pointer, "text, metadata or expiration_date required")
+		return command.Change{}, bad(pointer, changeRule)
 	}
 	b, err := object(pointer, raw)
 	if err != nil {
 		return command.Change{}, err
 	}
-	if err := b.refuse("timestamp", "immutable"); err != nil {
+	if err := b.refuse("immutable"); err != nil {
 		return command.Change{}, err
 	}
 	input := command.ChangeInput{ID: id, Metadata: b["metadata"]}
+	if input.EventDate, err = saidAt(pointer, b, "timestamp"); err != nil {
+		return command.Change{}, err
+	}
 	if input.Content, err = b.text("text"); err != nil {
 		return command.Change{}, err
 	}
@@ -118,11 +139,11 @@ func changeOf(pointer string, id uuid.UUID, raw []byte) (command.Change, error) 
 	} else if hasNull(raw, "expiration_date") {
 		input.ExpiresAt = []byte("null")
 	}
-	if input.Content == nil && input.Metadata == nil && input.ExpiresAt == nil {
-		return command.Change{}, bad(pointer, "text, metadata or expiration_date required")
+	if input.Content == nil && input.Metadata == nil && input.EventDate == nil && input.ExpiresAt == nil {
+		return command.Change{}, bad(pointer, changeRule)
 	}
 	change, err := command.NewChange(pointer, input)
-	return change, renamed(err)
+	return change, renamedIn(pointer, err)
 }
 
 // remove ends one memory.
@@ -157,11 +178,11 @@ func (h handlers) history(ctx context.Context, call httpapi.GuestCall) (httpapi.
 	if err != nil {
 		return httpapi.GuestAnswer{}, err
 	}
-	now, err := h.deps.Memories.Get(ctx, workspace, id)
+	last, err := h.deps.Browser.Memory(ctx, workspace, id)
 	if err != nil && !fault.Is(err, fault.MemoryNotFound) { // its history survives it
 		return httpapi.GuestAnswer{}, err
 	}
-	about := recordOf(now)
+	about := recordOf(last.Record)
 	shown := make([]entry, len(found.Entries))
 	for i, e := range found.Entries {
 		shown[i] = entryOf(e, about)
@@ -169,7 +190,7 @@ func (h handlers) history(ctx context.Context, call httpapi.GuestCall) (httpapi.
 	return httpapi.GuestAnswer{Body: shown}, nil
 }
 
-// entry is one change of a memory. Whose it is and its metadata are those that it has now.
+// entry is one change of a memory. Whose it is and its metadata are those that it has now, or had when it was deleted.
 type entry struct {
 	ID         string    `json:"id"`
 	MemoryID   string    `json:"memory_id"`
@@ -265,7 +286,7 @@ func verdictOf(event recall.Event, ends bool) string {
 		verb = "deleted"
 	}
 	if done < len(event.Results) {
-		return fmt.Sprintf("%s %d of %d memories; the results tell which not", verb, done, len(event.Results))
+		return fmt.Sprintf("Only %s %d of %d memories; the results tell which not", verb, done, len(event.Results))
 	}
 	return fmt.Sprintf("Successfully %s %d memories", verb, done)
 }

@@ -46,7 +46,7 @@ func (h handlers) entities(ctx context.Context, call httpapi.GuestCall) (httpapi
 		return httpapi.GuestAnswer{}, err
 	}
 	workspace := call.Caller.Workspace.ID
-	found, err := h.deps.Browser.Entities(ctx, workspace, page)
+	found, err := h.deps.Browser.Entities(ctx, workspace, reached(page))
 	if err != nil {
 		return httpapi.GuestAnswer{}, err
 	}

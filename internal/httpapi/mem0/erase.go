@@ -30,7 +30,15 @@ func (h handlers) removeAll(ctx context.Context, call httpapi.GuestCall) (httpap
 }
 
 // removeEntity erases everything of a user, agent, run or app.
+//
+// A query is refused but for the ids of the ping: a client that doesn't escape names makes one of "ada?x", whose path
+// names ada.
 func (h handlers) removeEntity(ctx context.Context, call httpapi.GuestCall) (httpapi.GuestAnswer, error) {
+	for name := range call.Query {
+		if !ofPing(name) {
+			return httpapi.GuestAnswer{}, bad("", "no parameters: names are escaped in the path")
+		}
+	}
 	scope, err := entityScope(call)
 	if err != nil {
 		return httpapi.GuestAnswer{}, err

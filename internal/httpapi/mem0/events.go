@@ -106,7 +106,7 @@ func (h handlers) listEvents(ctx context.Context, call httpapi.GuestCall) (httpa
 	if err != nil {
 		return httpapi.GuestAnswer{}, err
 	}
-	found, err := h.deps.Browser.Events(ctx, call.Caller.Workspace.ID, shownKinds(), page)
+	found, err := h.deps.Browser.Events(ctx, call.Caller.Workspace.ID, shownKinds(), reached(page))
 	if err != nil {
 		return httpapi.GuestAnswer{}, err
 	}

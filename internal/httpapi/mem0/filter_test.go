@@ -146,6 +146,13 @@ func TestSearch(t *testing.T) {
 	if q := w.searched; q.Limit != 100 || q.MinScore != 0.3 || q.LatestOnly || q.Scope != (memory.Scope{UserID: "u"}) || q.Filter.Op != memory.FilterAll || len(q.Filter.Of) != 3 {
 		t.Errorf("searched %+v", q)
 	}
+	for flag, expired := range map[string]bool{``: false, `,"show_expired":false`: false, `,"show_expired":null`: false, `,"show_expired":true`: true} {
+		w.send("POST", "/v3/memories/search/", `{"query":"q","filters":{"user_id":"u"}`+flag+`}`).want(t, 200)
+		w.send("POST", "/v3/memories/", `{"filters":{"user_id":"u"}`+flag+`}`).want(t, 200)
+		if w.searched.Expired != expired || w.browsed.Expired != expired {
+			t.Errorf("%q shows expired: %v, %v", flag, w.searched.Expired, w.browsed.Expired)
+		}
+	}
 	w.send("POST", "/v1/memories/search/", `{"query":"q","user_id":"u"}`).want(t, 200, `[{"id":`)
 	w.send("POST", "/v1/memories/search/", `{"query":"q","user_id":"u","output_format":"v1.1"}`).want(t, 200, `{"results":[{"id":`, `"relations":[]`)
 	w.send("POST", "/v2/memories/search/", `{"query":"q","filters":{"user_id":"u"},"limit":3}`).want(t, 200, `[{"id":`)
@@ -157,7 +164,7 @@ func TestSearch(t *testing.T) {
 		`{"query":"q"}`: "SCOPE_REQUIRED", `{"query":"q","filters":{"created_at":"2026-01-01"}}`: "SCOPE_REQUIRED",
 		`{"query":"q","filters":{"userid":"u"}}`: "userid", `{"query":"q","filters":{"user_id":"u"},"top_k":0}`: "/top_k",
 		`{"query":"q","filters":{"user_id":"u"},"top_k":1001}`: "/top_k", `{"query":"q","filters":{"user_id":"u"},"top_k":1.5}`: "/top_k",
-		`{"query":"q","filters":{"user_id":"u"},"threshold":2}`: "/threshold", `{"query":"q","filters":{"user_id":"u"},"show_expired":true}`: "/show_expired",
+		`{"query":"q","filters":{"user_id":"u"},"threshold":2}`: "/threshold", `{"query":"q","filters":{"user_id":"u"},"show_expired":1}`: "/show_expired",
 		`{"query":"q","filters":{"user_id":"u"},"reference_date":"2020-01-01"}`: "/reference_date", `{"query":"q","filters":"u"}`: "INVALID_FILTER",
 		`{"query":"q","filters":{"user_id":"u"},"metadata":"x"}`: "INVALID_FILTER", `{"query":"q","user_id":""}`: "/user_id",
 	} {

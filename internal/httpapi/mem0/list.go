@@ -38,7 +38,8 @@ func (h handlers) browse(ctx context.Context, call httpapi.GuestCall) (listed, e
 
 func (h handlers) page(ctx context.Context, call httpapi.GuestCall, page recall.PageQuery, chosen selection) (listed, error) {
 	found, err := h.deps.Browser.Memories(ctx, call.Caller.Workspace.ID, recall.BrowseQuery{
-		PageQuery: page, Scope: chosen.scope, Filter: chosen.filter, LatestOnly: chosen.latestOnly,
+		PageQuery: reached(page), Scope: chosen.scope, Filter: chosen.filter, LatestOnly: chosen.latestOnly,
+		Expired: chosen.expired,
 	})
 	if err != nil {
 		return listed{}, err

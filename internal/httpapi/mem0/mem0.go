@@ -11,8 +11,9 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
-// Browser reads pages of lists with their totals.
+// Browser reads single records, those that lists don't show any more too, and pages of lists with their totals.
 type Browser interface {
+	Memory(ctx context.Context, workspace, id uuid.UUID) (recall.Kept, error)
 	Memories(ctx context.Context, workspace uuid.UUID, query recall.BrowseQuery) (recall.Browsed, error)
 	Entities(ctx context.Context, workspace uuid.UUID, page recall.PageQuery) (recall.BrowsedEntities, error)
 	Events(ctx context.Context, workspace uuid.UUID, kinds []task.Kind, page recall.PageQuery) (recall.BrowsedEvents, error)

@@ -3,11 +3,14 @@ package mem0
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"pgregory.net/rapid"
 
 	"github.com/holdfast-memory/holdfast/internal/access"
 	"github.com/holdfast-memory/holdfast/internal/fault"
@@ -201,6 +204,49 @@ func TestErase(t *testing.T) {
 			t.Errorf("erased %+v", w.erases)
 		}
 	})
+	t.Run("AnotherNameIsNotErasedInItsPlace", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t)
+		for _, path := range []string{ // what npm 2.4.6, which escapes nothing, makes of /ada, ada/, ada//x, ada?x and ada?user_id=x
+			"/v2/entities/user//ada/", "/v2/entities/user/ada//", "/v2/entities/user/ada//x/", "/v2/entities/user//ada",
+			"/v2/entities/user/ada?x/?org_id=o&project_id=p", "/v2/entities/user/ada?user_id=x", "/v1/entities/user/ada/?page=1",
+		} {
+			w.send("DELETE", path, "").want(t, 400, `"code":"INVALID_REQUEST"`)
+		}
+		if len(w.erases) > 0 {
+			t.Errorf("erased %+v", w.erases)
+		}
+		for _, path := range []string{"//v2/entities/user/ada/", "//v2//entities//user/ada", "/v2/entities/user/ada/?project_id=p"} {
+			w.send("DELETE", path, "").want(t, 200)
+		}
+		w.send("DELETE", "/v2/entities/user/%2Fada%2F/", "").want(t, 200)
+		if got := w.erases; len(got) != 4 || got[0].UserID != "ada" || got[3].UserID != "/ada/" {
+			t.Errorf("erased %+v", got)
+		}
+	})
+	t.Run("ANameIsErasedAsItIsOrNotAtAll", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t)
+		names := rapid.StringOfN(rapid.SampledFrom([]rune("abA1/?.*&=+;:@!$'()[] é咖🦊")), 1, 8, -1)
+		rapid.Check(t, func(t *rapid.T) {
+			name, escaped := names.Draw(t, "name"), rapid.Bool().Draw(t, "escaped")
+			path := strings.ReplaceAll(name, " ", "%20") // as npm 2.4.6 sends it
+			if escaped {
+				path = url.PathEscape(name)
+			}
+			before := len(w.erases)
+			a := w.send("DELETE", "/v2/entities/user/"+path+"/", "")
+			switch erased := w.erases[before:]; {
+			case len(erased) == 1 && erased[0] == (memory.Scope{UserID: strings.TrimSpace(name)}):
+			case len(erased) > 0:
+				t.Fatalf("%q erases %+v", name, erased)
+			case a.status != 400 && a.status != 404:
+				t.Fatalf("%q: %d %s", name, a.status, a.body)
+			case escaped && strings.TrimSpace(name) != "" && !slices.Contains([]string{"*", ".", ".."}, name):
+				t.Fatalf("%q was refused: %s", name, a.body)
+			}
+		})
+	})
 	t.Run("NamesAreTakenAsTheyAre", func(t *testing.T) {
 		t.Parallel()
 		w := setup(t)
@@ -258,7 +304,7 @@ func TestEvents(t *testing.T) {
 	}
 	w.send("GET", "/v1/events/", "").want(t, 200, `"count":1`, `"next":null`, `"previous":null`)
 	for _, id := range []string{uuid.NewString(), "undefined", "ev_0123456789abcdef"} {
-		w.send("GET", "/v1/event/"+id+"/", "").want(t, 404, `"code":"EVENT_NOT_FOUND"`)
+		w.send("GET", "/v1/event/"+id+"/", "").want(t, 404, `"code":"EVENT_NOT_FOUND"`, `"error":"Event not found or `)
 	}
 }
 
@@ -305,6 +351,15 @@ func TestPages(t *testing.T) {
 	for _, bad := range []string{"4", "0", "-1", "x", "99999999999999999999"} {
 		w.send("POST", "/v3/memories/?page_size=200&page="+bad, ask).want(t, 404, `"detail":"Invalid page."`)
 	}
+	for _, far := range []string{"?page=9999&page_size=200", "?page=100001&page_size=1", "?page=9223372036854775807"} {
+		w.send("POST", "/v3/memories/"+far, ask).want(t, 404, `"detail":"Invalid page."`)
+		if w.browsed.Offset() > recall.MaxBrowsed {
+			t.Errorf("%s reads from %d", far, w.browsed.Offset())
+		}
+	}
+	w.total = 200_000
+	w.send("POST", "/v3/memories/?page=1002&page_size=100", ask).want(t, 400, `"/page"`)
+	w.total = 450
 	w.send("POST", "/v3/memories/?page_size=x", ask).want(t, 400)
 	w.send("POST", "/v2/memories/?page=1&page_size=10", ask).want(t, 200, `[{"id":`)
 	w.send("GET", "/v1/memories/?user_id=u&org_id=o&project_id=p", "").want(t, 200, `[{"id":`)

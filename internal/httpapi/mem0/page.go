@@ -50,16 +50,27 @@ func pageOf(query url.Values) (page recall.PageQuery, paged bool, err error) {
 	return page, query.Get("page") != "" && query.Get("page_size") != "", nil
 }
 
+// reached is the page, or the last one that can be reached: whether one behind it is too far or behind the end of the
+// list, its total tells.
+func reached(page recall.PageQuery) recall.PageQuery {
+	page.Page = min(page.Page, recall.MaxBrowsed/page.Size+1)
+	return page
+}
+
 func invalidPage() error {
 	f := fault.New(fault.RouteNotFound)
 	f.Details = map[string]any{words: "Invalid page."}
 	return f
 }
 
-// answer shows a page of a list that has total entries. One behind the end is none, but for the first.
+// answer shows a page of a list that has total entries, if it was reached. One behind the end is none, but for the
+// first.
 func answer(call httpapi.GuestCall, page recall.PageQuery, total int64, results any) (listed, error) {
 	if page.Page > 1 && int64(page.Offset()) >= total {
 		return listed{}, invalidPage()
+	}
+	if page != reached(page) {
+		return listed{}, bad("/page", "one up to entry number "+strconv.Itoa(recall.MaxBrowsed))
 	}
 	shown := listed{Count: total, Results: results}
 	if int64(page.Offset()+page.Size) < total {

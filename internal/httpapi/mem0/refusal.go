@@ -23,8 +23,11 @@ func refusal(p contract.Problem) any {
 	shown := problem{
 		Detail: p.Detail, Error: p.Detail, Message: p.Detail, Code: p.Code, RequestID: p.RequestId, Retryable: p.Retryable,
 	}
-	if fault.Code(p.Code) == fault.MemoryNotFound {
+	switch p.Code {
+	case string(fault.MemoryNotFound):
 		shown.say(notFound)
+	case string(fault.EventNotFound):
+		shown.say(eventNotFound)
 	}
 	if p.Details != nil {
 		shown.Details = maps.Clone(*p.Details)
@@ -41,4 +44,8 @@ func (p *problem) say(text string) { p.Detail, p.Error, p.Message = text, text, 
 // words is the detail under which a fault brings its own words along.
 const words = "words"
 
-const notFound = "Memory not found!"
+// What a missing memory and a missing event are called where the clients come from.
+const (
+	notFound      = "Memory not found!"
+	eventNotFound = "Event not found or not of this workspace."
+)

@@ -73,8 +73,8 @@ func searchOf(b body) (recall.SearchQuery, error) {
 		return recall.SearchQuery{}, err
 	}
 	query := recall.SearchQuery{
-		Text: *asked, Scope: chosen.scope, Filter: chosen.filter, LatestOnly: chosen.latestOnly, Limit: defaultFound,
-		Mode: recall.Hybrid, Explain: true,
+		Text: *asked, Scope: chosen.scope, Filter: chosen.filter, LatestOnly: chosen.latestOnly, Expired: chosen.expired,
+		Limit: defaultFound, Mode: recall.Hybrid, Explain: true,
 	}
 	for _, name := range []string{"limit", "top_k"} {
 		most, err := b.number(name)

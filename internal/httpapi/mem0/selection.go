@@ -14,12 +14,13 @@ type selection struct {
 	scope      memory.Scope
 	filter     *memory.Filter
 	latestOnly bool
+	expired    bool
 }
 
 // selectionOf reads it from a body: ids beside the filters or in them, and the members that select as filters do. A
 // selection that says nothing of whose records it means is refused with SCOPE_REQUIRED.
 func selectionOf(b body) (selection, error) {
-	if err := b.refuse("show_expired", "reference_date"); err != nil {
+	if err := b.refuse("reference_date"); err != nil {
 		return selection{}, err
 	}
 	given := ids{}
@@ -40,7 +41,10 @@ func selectionOf(b body) (selection, error) {
 			return selection{}, err
 		}
 	}
-	chosen.latestOnly, err = b.flag("latest_only", true)
+	if chosen.latestOnly, err = b.flag("latest_only", true); err != nil {
+		return selection{}, err
+	}
+	chosen.expired, err = b.flag("show_expired", false)
 	return chosen, err
 }
 
@@ -101,13 +105,16 @@ func queryMembers(query url.Values, known ...string) (memory.Scope, map[string]s
 			given[field] = &values[0]
 		case contains(known, name):
 			others[name] = values[0]
-		case name != "org_id" && name != "project_id": // the clients send those of the ping
-			return memory.Scope{}, nil, bad("", "no unknown parameters")
+		case !ofPing(name):
+			return memory.Scope{}, nil, bad("", "no unknown parameters") // the name may be the rest of an id with an & in it
 		}
 	}
 	scope, err := command.NewScope(given[memory.FilterUser], given[memory.FilterAgent], given[memory.FilterRun], given[memory.FilterApp])
 	return scope, others, err
 }
+
+// ofPing tells whether a parameter is one of the ids that the clients send back from their ping.
+func ofPing(name string) bool { return name == "org_id" || name == "project_id" }
 
 func pointerOf(name string, known []string) string {
 	if field, isID := scopeName(name); isID {

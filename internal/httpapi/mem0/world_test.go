@@ -50,6 +50,9 @@ type world struct {
 	entities []recall.Entity
 	event    recall.Event
 	unended  bool // erases go on
+	accepted task.EventStatus
+	expired  bool // all records
+	deleted  bool
 }
 
 func setup(t *testing.T, permissions ...access.Permission) *world {
@@ -63,7 +66,7 @@ func setup(t *testing.T, permissions ...access.Permission) *world {
 	}
 	w := &world{key: key, caller: access.Caller{
 		KeyID: key.ID(), Permissions: permissions, Workspace: access.Workspace{ID: uuid.New(), FingerprintKey: make([]byte, 32)},
-	}, event: recall.Event{ID: uuid.New(), Kind: task.Infer, Status: task.EventPending, AcceptedAt: time.Unix(100, 0).UTC()}}
+	}, accepted: task.EventPending, event: recall.Event{ID: uuid.New(), Kind: task.Infer, Status: task.EventPending, AcceptedAt: time.Unix(100, 0).UTC()}}
 	guest, err := New(Deps{
 		Accepter: w, Writer: w, Changer: w, Batcher: worldBatches{w}, Eraser: w, Events: worldEvents{w}, Memories: worldMemories{w},
 		Entities: worldEntities{w}, Searcher: w, Browser: w, Policies: struct{ httpapi.Policies }{},
@@ -118,7 +121,7 @@ func (w *world) Accept(_ context.Context, _ access.Caller, key command.Key, add 
 	defer w.mu.Unlock()
 	w.saw(&key)
 	w.adds = append(w.adds, add)
-	return write.Receipt{EventID: w.event.ID, Status: task.EventPending}, w.fail
+	return write.Receipt{EventID: w.event.ID, Status: w.accepted, Replayed: w.accepted.Terminal()}, w.fail
 }
 
 func (w *world) Write(_ context.Context, _ access.Caller, key *command.Key, add command.Add) (write.Stored, error) {
@@ -162,6 +165,15 @@ func (w *world) Erase(_ context.Context, _ access.Caller, key *command.Key, scop
 func (w *world) Search(_ context.Context, _ uuid.UUID, query recall.SearchQuery) ([]memory.Record, error) {
 	w.searched = query
 	return w.records, w.fail
+}
+
+func (w *world) Memory(_ context.Context, _, id uuid.UUID) (recall.Kept, error) {
+	for _, r := range w.records {
+		if r.ID == id {
+			return recall.Kept{Record: r, Expired: w.expired, Deleted: w.deleted}, nil
+		}
+	}
+	return recall.Kept{}, fault.New(fault.MemoryNotFound)
 }
 
 func (w *world) Memories(_ context.Context, _ uuid.UUID, query recall.BrowseQuery) (recall.Browsed, error) {

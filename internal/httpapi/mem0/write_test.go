@@ -35,10 +35,28 @@ func TestAdd(t *testing.T) {
 		w.send("POST", "/v1/memories/", ask).want(t, 202, `[{"message":`, `"status":"PENDING"`)
 		text := "fact"
 		w.event.Status, w.event.Results = task.EventSucceeded, []memory.Result{{RecordID: uuid.New(), Change: memory.Added, Text: &text}}
+		w.event.Outcome = task.Stored
 		w.send("POST", "/v1/memories/", ask).want(t, 200, `[{"id":`, `"data":{"memory":"fact"}`)
-		w.send("POST", "/v3/memories/add/", ask).want(t, 200, `"status":"SUCCEEDED"`, `"results":[{"id":`)
+		w.send("POST", "/v3/memories/add/", ask).want(t, 200, `"status":"SUCCEEDED"`, `"outcome":"STORED"`, `"results":[{"id":`)
+		w.event.Results, w.event.Outcome = nil, task.NoMemory
+		w.send("POST", "/v3/memories/add/", ask).want(t, 200, `"status":"SUCCEEDED"`, `"outcome":"NO_MEMORY"`, `"results":[]`)
 		w.event.Status, w.event.ErrorCode = task.EventFailed, task.CodeAttemptsExhausted
 		w.send("POST", "/v1/memories/", ask).want(t, 200, `"status":"FAILED"`, `"error":"`)
+	})
+	t.Run("ARepeatAnswersAReceiptThatIsTrue", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t)
+		const ask = `{"messages":"x","user_id":"u","idempotency_key":"k"}`
+		for _, ended := range []task.EventStatus{task.EventSucceeded, task.EventFailed} {
+			w.accepted = ended
+			a := w.send("POST", "/v3/memories/add/", ask)
+			a.want(t, 202, `"status":"`+string(ended)+`"`, `"event_id":"`+w.event.ID.String()+`"`, messageEnded)
+			if a.header.Get("Idempotent-Replayed") != "true" {
+				t.Errorf("%s is no replay: %v", ended, a.header)
+			}
+		}
+		w.accepted = task.EventRetrying
+		w.send("POST", "/v3/memories/add/", ask).want(t, 202, `"status":"RUNNING"`, messagePending)
 	})
 	t.Run("ReadsWhatTheClientsSend", func(t *testing.T) {
 		t.Parallel()
@@ -117,6 +135,8 @@ func TestAdd(t *testing.T) {
 			`{"messages":"x","user_id":"u","custom_instructions":"` + strings.Repeat("x", 5_001) + `"}`:                                            "/custom_instructions",
 			`{"messages":"x","user_id":"u","metadata":[]}`:                                                                                         "/metadata",
 			`{"messages":"x","user_id":"u","idempotency_key":"a b"}`:                                                                               "/idempotency_key",
+			`{"messages":"x","user_id":"u","idempotencyKey":7}`:                                                                                    "/idempotencyKey",
+			`{"messages":"x","user_id":"u","idempotency_key":"a","idempotencyKey":"b"}`:                                                            "/idempotency_key",
 			`{"messages":"x","user_id":"u","idempotency_key":7}`:                                                                                   "/idempotency_key",
 		} {
 			a := w.send("POST", "/v3/memories/add/", body)
@@ -143,6 +163,11 @@ func TestAdd(t *testing.T) {
 		if k := w.keys; len(k) != 5 || k[0] != k[1] || k[1] == k[2] || k[3] == k[4] || k[3] == "" {
 			t.Errorf("keys %q", k)
 		}
+		w.send("POST", "/v1/memories/", `{"messages":"x","user_id":"u","idempotencyKey":"k1"}`) // npm 2.4.6 converts no names
+		w.send("POST", "/v1/memories/", `{"messages":"x","user_id":"u","idempotencyKey":"k1","idempotency_key":"k1"}`)
+		if k := w.keys; len(k) != 7 || k[5] != k[0] || k[6] != k[0] {
+			t.Errorf("keys in camel case %q", k)
+		}
 		w.keys = nil
 		id := uuid.NewString()
 		w.send("PUT", "/v1/memories/"+id+"/", `{"text":"x","idempotency_key":"k1"}`)
@@ -168,11 +193,16 @@ func TestChange(t *testing.T) {
 	w.send("PUT", path, `{"text":"y","metadata":{"c":1},"expiration_date":"2031-12-31"}`).want(t, 200, `"memory":"x"`)
 	w.send("PUT", "/v1/memories/mem_"+id.String(), `{"expiration_date":null}`).want(t, 200)
 	w.send("PUT", path, `{"text":"y","metadata":null,"timestamp":null}`).want(t, 200)
+	w.send("PUT", path, `{"timestamp":1700000000}`).want(t, 200)
+	if c := w.changes; len(c) != 4 || c[3].Content != nil || c[3].EventDate == nil || c[3].EventDate.Unix() != 1_700_000_000 || c[2].EventDate != nil {
+		t.Errorf("changes %+v", c)
+	}
+	w.changes = w.changes[:3]
 	if c := w.changes; len(c) != 3 || *c[0].Content != "y" || string(c[0].Metadata) != `{"c":1}` || !c[0].ExpiresAt.Equal(time.Date(2032, 1, 1, 0, 0, 0, 0, time.UTC)) ||
 		!c[1].NeverExpires || c[1].Content != nil || c[2].NeverExpires || c[2].Metadata != nil {
 		t.Errorf("changes %+v", c)
 	}
-	for _, body := range []string{"", `{}`, `{"text":""}`, `{"text":7}`, `{"timestamp":1,"text":"x"}`, `{"text":"x","expiration_date":"never"}`, `{"metadata":7}`} {
+	for _, body := range []string{"", `{}`, `{"text":""}`, `{"text":7}`, `{"timestamp":"soon","text":"x"}`, `{"text":"x","expiration_date":"never"}`, `{"metadata":7}`} {
 		w.send("PUT", path, body).want(t, 400)
 	}
 	w.send("DELETE", path+"?delete_linked=true", "").want(t, 200, `"message":"Memory deleted successfully!"`)
@@ -180,6 +210,11 @@ func TestChange(t *testing.T) {
 		t.Errorf("changes %+v", c)
 	}
 	w.send("GET", path+"history/", "").want(t, 200, `[{"id":`, `"memory_id":"`+id.String()+`"`, `"input":[]`, `"old_memory":null`, `"new_memory":"new"`, `"event":"ADD"`, `"user_id":"u"`)
+	w.expired = true
+	w.send("GET", path, "").want(t, 200, `"memory":"x"`, `"lifecycle_state":"expired"`)
+	w.deleted = true
+	w.send("GET", path, "").want(t, 404, "Memory not found!")
+	w.send("GET", path+"history/", "").want(t, 200, `"user_id":"u"`, `"session_id":"r"`, `"metadata":{"b":1,"a":2}`)
 	w.fail = fault.New(fault.MemoryNotFound)
 	w.send("DELETE", path, "").want(t, 404, "Memory not found!")
 }
@@ -198,6 +233,7 @@ func TestBatch(t *testing.T) {
 	if n := w.batches; len(n) != 3 || n[0].Delete || !n[2].Delete || *n[0].Changes[0].Content != "x" || n[0].Changes[1].ID.String() != b {
 		t.Errorf("batches %+v", n)
 	}
+	w.send("PUT", "/v1/batch/", `{"memories":[{"memory_id":"`+a+`","text":""}]}`).want(t, 400, `"/memories/0/text"`)
 	many := strings.Repeat(`{"memory_id":"`+a+`"},`, 1_001)
 	for _, body := range []string{
 		"", `{}`, `{"memories":[]}`, `{"memories":"x"}`, `{"memories":[{"memory_id":"x","text":"y"}]}`, `{"memories":[{"text":"y"}]}`,

@@ -1,0 +1,120 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	actorsOfSpace = 3
+	quietBound    = 3 * time.Minute // backoffs of this set-up end after half a minute, a projection's after thirty seconds
+	quietPoll     = 200 * time.Millisecond
+)
+
+// run sends the traffic of cfg through a system in dir while its faults strike, heals, waits for quiet, and checks. The
+// error is the harness's own.
+func run(t testing.TB, cfg Config, dir string) (*report, *world, *notes, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), cfg.bound())
+	defer cancel()
+	w, err := newWorld(t, cfg, dir)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	n := newNotes()
+	actors := w.actors(n)
+	sabotage, calm := context.WithCancel(ctx)
+	var strikes, traffic sync.WaitGroup
+	strikes.Go(func() { newSaboteur(w).run(sabotage) })
+	for _, a := range actors {
+		traffic.Go(func() { a.run(ctx, cfg.Traffic/time.Duration(a.count)) })
+	}
+	traffic.Wait()
+	calm()
+	strikes.Wait()
+	w.heal()
+	healed := time.Now()
+	if err := w.ready(ctx); err != nil {
+		return nil, w, n, err
+	}
+	for _, a := range actors {
+		a.settle(ctx)
+	}
+	if broken := w.log.counts[harnessError]; broken > 0 {
+		return nil, w, n, fmt.Errorf("%d faults could not be made, see faults.log", broken)
+	}
+	r := &report{seed: cfg.Seed}
+	w.quiet(ctx, r)
+	r.quiet = time.Since(healed)
+	for _, check := range []func(context.Context, *notes, *report) error{
+		w.checkContradictions, w.checkCommands, w.checkBooks, w.checkItems, w.checkCalls, w.checkStuck, w.checkContent,
+		w.checkAudit, w.checkClock,
+	} {
+		if err := check(ctx, n, r); err != nil {
+			return r, w, n, err
+		}
+	}
+	return r, w, n, nil
+}
+
+// actors divides the commands between the callers of every workspace.
+func (w *world) actors(n *notes) []*actor {
+	var actors []*actor
+	total := spaceCount * actorsOfSpace
+	for i := range total {
+		name := fmt.Sprintf("actor-%d", i)
+		count := w.cfg.Commands / total
+		if i < w.cfg.Commands%total {
+			count++
+		}
+		if count == 0 {
+			continue
+		}
+		actors = append(actors, &actor{
+			cfg: w.cfg, number: i, space: w.spaces[i%spaceCount], notes: n, plan: w.cfg.stream(name), count: count,
+			client: w.client(name, n),
+		})
+	}
+	return actors
+}
+
+// client is the way of one caller to the APIs.
+func (w *world) client(name string, n *notes) *client {
+	transport := &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: 5 * time.Second}
+	w.t.Cleanup(transport.CloseIdleConnections)
+	return &client{apis: w.urls, http: &http.Client{Transport: transport}, rand: w.cfg.stream(name + " ways"), notes: n}
+}
+
+const unfinishedSQL = `
+SELECT (SELECT count(*) FROM tasks WHERE completed_at IS NULL) + (SELECT count(*) FROM erasures)`
+
+// quiet waits until nothing is left to do.
+func (w *world) quiet(ctx context.Context, r *report) {
+	deadline := time.Now().Add(quietBound)
+	left := -1
+	for time.Now().Before(deadline) && ctx.Err() == nil {
+		if err := w.sql.QueryRow(ctx, unfinishedSQL).Scan(&left); err == nil && left == 0 {
+			return
+		}
+		time.Sleep(quietPoll)
+	}
+	r.find(stuck, "no quiet", "%d tasks and erasures are unfinished %s after the healing", left, quietBound)
+}
+
+// row is a task as the database has it.
+type row struct {
+	id         uuid.UUID
+	space      uuid.UUID
+	kind       string
+	status     string
+	outcome    *string
+	generation int
+	claims     int
+	erased     bool
+	took       time.Duration
+}
