@@ -52,9 +52,13 @@ func (p *post) Parcel(_ context.Context, l Lease) (*endpoint.Parcel, error) {
 	return &endpoint.Parcel{Message: l.TaskID, Active: true}, nil
 }
 
-func (p *post) Deliver(context.Context, endpoint.Parcel) endpoint.Receipt {
-	time.Sleep(p.takes)
-	return endpoint.Receipt{Status: 200}
+func (p *post) Deliver(ctx context.Context, _ endpoint.Parcel) endpoint.Receipt {
+	select {
+	case <-time.After(p.takes):
+		return endpoint.Receipt{Status: 200}
+	case <-ctx.Done():
+		return endpoint.Receipt{}
+	}
 }
 
 func (p *post) Delivered(context.Context, Lease, endpoint.Parcel, endpoint.Receipt, Work) Done {

@@ -126,11 +126,11 @@ func (r *rig) end() {
 	}
 }
 
-// elapse lets d pass and everything come to rest.
+// elapse lets d pass, of the bubble's fake time, and everything come to rest.
 func (r *rig) elapse(d time.Duration) {
 	r.mu.Unlock()
 	defer r.mu.Lock()
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 }
 

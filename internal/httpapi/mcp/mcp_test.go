@@ -276,29 +276,20 @@ func TestConnections(t *testing.T) { //nolint:paralleltest // counts the gorouti
 		}
 	}
 	ask()
-	before := settled()
+	before := runtime.NumGoroutine() // those of the connection in use are among them
 	for range 300 {
 		ask()
 	}
-	if after := settled(); after > before+10 {
-		t.Fatalf("%d goroutines before 300 connections and %d after", before, after)
-	}
-}
-
-// settled counts goroutines once no more of them end.
-func settled() int {
 	http.DefaultClient.CloseIdleConnections()
-	least, same := runtime.NumGoroutine(), 0
-	for same < 50 {
-		runtime.Gosched()
-		time.Sleep(time.Millisecond) // there is no signal for a goroutine's end
-		if now := runtime.NumGoroutine(); now < least {
-			least, same = now, 0
-			continue
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for bound := time.After(20 * time.Second); runtime.NumGoroutine() > before+10; {
+		select {
+		case <-look.C:
+		case <-bound:
+			t.Fatalf("%d goroutines before 300 connections and %d after", before, runtime.NumGoroutine())
 		}
-		same++
 	}
-	return least
 }
 
 // deps are those of a server whose native routes nobody calls here.
