@@ -206,7 +206,7 @@ SELECT gen_random_uuid(), $1, 'memory_infer', 'running', 'accepted', now(), now(
 // one holds rows of every hot table: nobody waits for anybody.
 func TestMigrateUnderLoad(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 1_000)
+	w := newWorld(t, 1_000_000) // as many as the loops may spend until the migrations are done
 	first := w.accept("held", say("held", "a"))
 	tx, err := w.sql.Begin(t.Context())
 	if err != nil {
