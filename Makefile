@@ -42,9 +42,10 @@ spec: ## check the specification of the protocol with SPIN, and that its broken 
 	@docs/spec/check
 
 RAPID_CHECKS ?= 500
-model: ## run random histories against the model for RAPID_CHECKS (500) of them, and concurrent ones for linearizability
+RAPID_SEED ?= $(shell echo $$((RANDOM * 32768 + RANDOM + 1)))
+model: ## run random histories (RAPID_CHECKS=500 RAPID_SEED=…) against the model, and concurrent ones for linearizability
 	@.ci/setup test
-	go test -race -count 1 -timeout 60m -run '^(TestModel|TestLinearizable)' ./internal/postgres -rapid.checks=$(RAPID_CHECKS)
+	go test -race -count 1 -timeout 60m -run '^(TestModel|TestLinearizable)' ./internal/postgres -rapid.checks=$(RAPID_CHECKS) -rapid.seed=$(RAPID_SEED)
 
 # The run bounds itself by the length of its traffic. As without CHAOS_ settings it is part of `make test`.
 chaos: ## run the kill harness (CHAOS_COMMANDS=10000 CHAOS_SECONDS=… CHAOS_SEED=… CHAOS_FAULTS=kill,stop,…; docs/chaos.md)
@@ -73,7 +74,7 @@ fmt: ## format every file written by hand
 vuln: ## look for known vulnerabilities (GOVULNDB=file://… for a local database)
 	@.ci/vuln
 
-fuzz: ## run every fuzz target for FUZZTIME (10s)
+fuzz: ## run every fuzz target for FUZZTIME (10s), and every property of the domain over other cases than the suite's
 	@.ci/fuzz
 
 bench-extract: ## precision and recall of extraction, offline and with the model that HOLDFAST_EXTRACTOR names (SHOW=1: what was missed)

@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-memory/holdfast/internal/task"
+	"github.com/holdfast-memory/holdfast/internal/testkit/property"
 )
 
 func TestPrices(t *testing.T) {
@@ -47,7 +48,7 @@ func TestPrices(t *testing.T) {
 	})
 	t.Run("NoPriceIsEverNegative", func(t *testing.T) {
 		t.Parallel()
-		rapid.Check(t, func(t *rapid.T) {
+		property.Check(t, func(t *rapid.T) {
 			p := Prices{rapid.Int64().Draw(t, "infer"), rapid.Int64().Draw(t, "add")}
 			if p.Validate() != nil {
 				return

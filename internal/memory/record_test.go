@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
+
+	"github.com/holdfast-memory/holdfast/internal/testkit/property"
 )
 
 func TestKeyOf(t *testing.T) {
@@ -38,7 +40,7 @@ func TestLane(t *testing.T) {
 	t.Run("DifferentTuplesNeverShareALane", func(t *testing.T) {
 		t.Parallel()
 		value := rapid.StringOfN(rapid.RuneFrom([]rune("ab\x00")), 0, 3, -1)
-		rapid.Check(t, func(t *rapid.T) {
+		property.Check(t, func(t *rapid.T) {
 			draw := func(name string) Scope {
 				return Scope{value.Draw(t, name+" user"), value.Draw(t, name+" agent"), value.Draw(t, name+" run"), value.Draw(t, name+" app")}
 			}

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/holdfast-memory/holdfast/internal/testkit/property"
 )
 
 // finds tells whether each word of the question has a term in text, and whether any has.
@@ -146,7 +148,7 @@ func TestTermsOfLongTexts(t *testing.T) {
 
 func TestTermsOfAnyText(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom(nil, unicode.Han, unicode.Thai, unicode.Katakana,
 			unicode.Latin, unicode.Arabic, unicode.Cyrillic, unicode.So, unicode.Mn, unicode.Cf, unicode.Zs), 0, 60, -1)).Draw(t, "text")
 		got := TermsOf(text)

@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
+
+	"github.com/holdfast-memory/holdfast/internal/testkit/property"
 )
 
 // modelCredits is so little that many commands are refused.
@@ -43,7 +45,7 @@ func TestModel(t *testing.T) {
 	asked := askedHistories()
 	w := newWorld(t, 0)
 	start, failing := time.Now(), false
-	rapid.Check(t, func(check *rapid.T) {
+	property.Check(t, func(check *rapid.T) {
 		if asked == 0 && !failing && time.Since(start) > modelTime {
 			return // a failure is made as short as it can be, however long that takes
 		}

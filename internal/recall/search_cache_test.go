@@ -9,12 +9,13 @@ import (
 
 	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/model"
+	"github.com/holdfast-memory/holdfast/internal/testkit/property"
 )
 
 // TestProjections compares what is remembered under any order of use with what is stored.
 func TestProjections(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		const bound = 4000 // some ten entries
 		p := newProjections(bound)
 		for range rapid.IntRange(1, 30).Draw(t, "uses") {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-memory/holdfast/internal/model"
+	"github.com/holdfast-memory/holdfast/internal/testkit/property"
 )
 
 func id(n byte) uuid.UUID { return uuid.UUID{15: n} }
@@ -54,7 +55,7 @@ func TestBM25(t *testing.T) {
 	})
 	t.Run("AnyCorpusScoresWithinOne", func(t *testing.T) {
 		t.Parallel()
-		rapid.Check(t, func(t *rapid.T) {
+		property.Check(t, func(t *rapid.T) {
 			terms := rapid.IntRange(1, 6).Draw(t, "terms")
 			corpus := Corpus{}
 			for n := range rapid.IntRange(0, 20).Draw(t, "hits") {
@@ -126,7 +127,7 @@ func TestFuse(t *testing.T) {
 
 func TestBest(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		var all []scored
 		for i := range rapid.IntRange(0, 200).Draw(t, "records") {
 			all = append(all, scored{id(byte(i)), float64(rapid.IntRange(0, 5).Draw(t, "score"))})

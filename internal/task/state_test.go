@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/holdfast-memory/holdfast/internal/testkit/property"
 )
 
 // drawing is the picture in the package documentation. Who changes the one changes the other, and drawn below.
@@ -177,7 +179,7 @@ func TestPermits(t *testing.T) {
 	})
 	t.Run("AnyWalkKeepsTheInvariants", func(t *testing.T) {
 		t.Parallel()
-		rapid.Check(t, func(t *rapid.T) {
+		property.Check(t, func(t *rapid.T) {
 			at, committed := State{Pending, Accepted}, false
 			for range rapid.IntRange(1, 30).Draw(t, "steps") {
 				var open []Step

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/recall"
 	"github.com/holdfast-memory/holdfast/internal/task"
+	"github.com/holdfast-memory/holdfast/internal/testkit/property"
 )
 
 func TestRouting(t *testing.T) {
@@ -228,7 +229,7 @@ func TestErase(t *testing.T) {
 		t.Parallel()
 		w := setup(t)
 		names := rapid.StringOfN(rapid.SampledFrom([]rune("abA1/?.*&=+;:@!$'()[] é咖🦊")), 1, 8, -1)
-		rapid.Check(t, func(t *rapid.T) {
+		property.Check(t, func(t *rapid.T) {
 			name, escaped := names.Draw(t, "name"), rapid.Bool().Draw(t, "escaped")
 			path := strings.ReplaceAll(name, " ", "%20") // as npm 2.4.6 sends it
 			if escaped {
