@@ -5,7 +5,7 @@ SHELL := bash
 # The clients' own lock file says what is installed; nothing of theirs runs at installation.
 npm_ci := npm ci --omit=peer --omit=optional --legacy-peer-deps --ignore-scripts --no-audit --no-fund
 
-.PHONY: help demo up build test test-pgbouncer chaos conformance clients check generate fmt vuln fuzz bench-extract bench-recall spec model
+.PHONY: help demo up build test test-pgbouncer chaos mutants conformance clients check generate fmt vuln fuzz bench bench-quick bench-scale bench-soak profile bench-extract bench-recall spec model
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -52,6 +52,10 @@ chaos: ## run the kill harness (CHAOS_COMMANDS=10000 CHAOS_SECONDS=… CHAOS_SEE
 	@.ci/setup test
 	@set -o pipefail; go test -count 1 -timeout 48h -v -run '^TestChaos$$' ./internal/chaos | grep -v '^=== '
 
+mutants: ## take out each guard of the protocol and see which test fails (MUTANTS='erase|token' VERBOSE=1; docs/mutants.md)
+	@.ci/setup test
+	@go run ./internal/mutants -run '$(MUTANTS)' $(if $(VERBOSE),-v)
+
 conformance: ## drive the unmodified mem0 clients against a running Holdfast
 	@.ci/setup test
 	@.ci/build ./cmd/holdfast ./cmd/worker
@@ -83,3 +87,25 @@ bench-extract: ## precision and recall of extraction, offline and with the model
 bench-recall: ## recall@10 of search on the project's own set: BM25, vectors (of HOLDFAST_EMBEDDER) and both fused
 	@.ci/setup test
 	@set -o pipefail; go test -tags bench -count 1 -v -run '^TestRecallAtTen$$' ./internal/postgres | grep -v '^=== '
+
+# The bench is a module of its own, so that nobody else downloads the peers it measures beside. BENCH_DIR is where its
+# servers live (/var/tmp), BENCH takes more flags (`cd bench && go run . full -h`).
+bench: ## measure Holdfast beside its peers, with servers of its own, for half an hour (docs/benchmarks.md)
+	@.ci/setup
+	@cd bench && go run . full $(BENCH)
+
+bench-quick: ## the same with two short rounds, in less than two minutes on a quiet machine
+	@.ci/setup
+	@cd bench && go run . quick $(BENCH)
+
+bench-scale: ## measure with 10 M finished and 1 M waiting tasks (BENCH='-finished 100000 -waiting 10000' for less)
+	@.ci/setup
+	@cd bench && go run . scale $(BENCH)
+
+bench-soak: ## send a million requests and see that API and worker hold no more afterwards (BENCH='-requests 10000')
+	@.ci/setup
+	@cd bench && go run . soak $(BENCH)
+
+profile: ## write CPU profiles and flame graphs of API and worker under load to bench/results
+	@.ci/setup
+	@cd bench && go run . profile $(BENCH)

@@ -23,6 +23,8 @@ CREATE TABLE workspaces (
 CREATE TABLE api_keys (
     id           text PRIMARY KEY CHECK (length(id) = 12),
     workspace_id uuid NOT NULL,
+    -- What an operator asked for the key with: one reference is one key. Null for a key that was asked for without.
+    reference    text CHECK (reference <> ''),
     name         text NOT NULL DEFAULT '',
     secret_hash  bytea NOT NULL CHECK (octet_length(secret_hash) = 32),
     scopes       text[] NOT NULL,
@@ -30,9 +32,9 @@ CREATE TABLE api_keys (
     rate_limit   integer CHECK (rate_limit > 0),
     created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     expires_at   timestamptz,
-    revoked_at   timestamptz
+    revoked_at   timestamptz,
+    UNIQUE (workspace_id, reference)
 );
-CREATE INDEX api_keys_workspace ON api_keys (workspace_id);
 
 -- One (workspace, key) is one command over all kinds of write (I1). A manual retry's key names the task it retries.
 CREATE TABLE idempotency_keys (
@@ -45,6 +47,26 @@ CREATE TABLE idempotency_keys (
     PRIMARY KEY (workspace_id, key_hash)
 );
 CREATE INDEX idempotency_keys_retry ON idempotency_keys (task_id) WHERE retry;
+
+-- What payloads are sealed with: a key of a workspace for one UTC day, or without a day until nothing refers to it,
+-- wrapped by a master key that the database never sees.
+CREATE TABLE data_keys (
+    id           uuid PRIMARY KEY,
+    workspace_id uuid NOT NULL,
+    day          date,
+    master_key   text NOT NULL CHECK (master_key <> ''),
+    wrapped      bytea NOT NULL CHECK (octet_length(wrapped) = 60),
+    created_at   timestamptz NOT NULL,
+    UNIQUE NULLS NOT DISTINCT (workspace_id, day)
+);
+CREATE INDEX data_keys_master ON data_keys (master_key, id);
+-- Retirement looks through past days.
+CREATE INDEX data_keys_day ON data_keys (day, id);
+
+-- The data key that stored bytes are sealed with, null for plain ones: a mark, and then its id.
+CREATE FUNCTION data_key_of(stored bytea) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN octet_length(stored) >= 48 AND substring(stored FROM 1 FOR 4) = '\x00484601'::bytea
+            THEN encode(substring(stored FROM 5 FOR 16), 'hex')::uuid END;
 
 CREATE TABLE lanes (
     workspace_id     uuid NOT NULL,
@@ -86,6 +108,8 @@ CREATE TABLE tasks (
                      ((head OR lane_seq IS NULL OR stage <> 'accepted') AND kind <> 'webhook_delivery') STORED,
     priority         text NOT NULL CHECK (priority IN ('interactive', 'bulk')),
     command          bytea,
+    -- A payload never outlives its key, whatever a process still believes of the day.
+    data_key         uuid GENERATED ALWAYS AS (data_key_of(command)) STORED CONSTRAINT tasks_data_key REFERENCES data_keys,
     payload_format   smallint NOT NULL,
     policy           jsonb NOT NULL DEFAULT '{}',
     cursor           bigint NOT NULL DEFAULT 0,
@@ -120,6 +144,8 @@ CREATE TABLE tasks (
 
 -- The due scan, fair over workspaces: a skip over workspace_id and the first rows of each.
 CREATE INDEX tasks_due ON tasks (workspace_id, run_after, id) WHERE status = 'pending' AND ready;
+-- The few of them that crashed twice: they run alone and are looked for apart. Crashes change with the status only.
+CREATE INDEX tasks_crashed ON tasks (workspace_id, run_after, id) WHERE status = 'pending' AND ready AND crashes >= 2;
 -- Due deliveries, webhook by webhook (the lane is the webhook's), and how many of each are under way.
 CREATE INDEX tasks_deliveries ON tasks (lane, run_after, id) WHERE status = 'pending' AND kind = 'webhook_delivery';
 CREATE INDEX tasks_delivering ON tasks (lane) WHERE status = 'running' AND kind = 'webhook_delivery';
@@ -140,6 +166,8 @@ CREATE INDEX tasks_pending ON tasks (workspace_id, accepted_at)
 -- How many revisions of an account's items wait. Names neither status nor lease.
 CREATE INDEX tasks_items ON tasks (workspace_id, user_id)
     WHERE kind = 'memory_item' AND stage = 'accepted' AND completed_at IS NULL;
+-- What a data key is still needed for.
+CREATE INDEX tasks_sealed ON tasks (data_key) WHERE data_key IS NOT NULL;
 -- Retention walks terminal tasks in the order they ended.
 CREATE INDEX tasks_ended ON tasks (completed_at, id) WHERE completed_at IS NOT NULL;
 
@@ -152,7 +180,8 @@ CREATE INDEX tasks_archive_listed ON tasks_archive (workspace_id, kind, accepted
 CREATE INDEX tasks_archive_failed ON tasks_archive (workspace_id, kind, accepted_at DESC, id DESC) WHERE status = 'failed';
 CREATE INDEX tasks_archive_ended ON tasks_archive (completed_at, id);
 
-CREATE VIEW all_tasks AS SELECT * FROM tasks UNION ALL SELECT * FROM tasks_archive;
+-- Read with the rights of who asks, like every view that isn't made to show more.
+CREATE VIEW all_tasks WITH (security_invoker = true) AS SELECT * FROM tasks UNION ALL SELECT * FROM tasks_archive;
 
 CREATE TABLE credit_accounts (
     workspace_id uuid PRIMARY KEY,
@@ -214,7 +243,7 @@ ALTER TABLE task_runs ADD CONSTRAINT task_runs_closing FOREIGN KEY (task_id, clo
     REFERENCES credit_closings (task_id, generation) DEFERRABLE INITIALLY DEFERRED;
 
 -- The journal is a view over what moves money, so that there is nothing to drift from.
-CREATE VIEW credit_entries AS
+CREATE VIEW credit_entries WITH (security_invoker = true) AS
     SELECT workspace_id, 'grant' AS type, amount, NULL::uuid AS task_id, 0 AS generation, reference, granted_at AS at, id
       FROM credit_grants
     UNION ALL
@@ -238,8 +267,10 @@ CREATE TABLE plans (
     workspace_id uuid NOT NULL,
     generation   integer NOT NULL,
     body         bytea,
+    data_key     uuid GENERATED ALWAYS AS (data_key_of(body)) STORED CONSTRAINT plans_data_key REFERENCES data_keys,
     created_at   timestamptz NOT NULL
 );
+CREATE INDEX plans_sealed ON plans (data_key) WHERE data_key IS NOT NULL;
 
 -- What the commit did, without any text.
 CREATE TABLE task_results (
@@ -259,8 +290,10 @@ CREATE TABLE task_parts (
     part         integer NOT NULL,
     workspace_id uuid NOT NULL,
     body         bytea NOT NULL,
+    data_key     uuid GENERATED ALWAYS AS (data_key_of(body)) STORED CONSTRAINT task_parts_data_key REFERENCES data_keys,
     PRIMARY KEY (task_id, part)
 );
+CREATE INDEX task_parts_sealed ON task_parts (data_key) WHERE data_key IS NOT NULL;
 
 CREATE TABLE memories (
     id            uuid PRIMARY KEY,
@@ -458,8 +491,11 @@ CREATE TABLE webhooks (
     event_types      text[] NOT NULL CHECK (cardinality(event_types) > 0),
     -- Kinds of task that are told; empty is all.
     kinds            text[] NOT NULL DEFAULT '{}',
-    secret           bytea NOT NULL CHECK (octet_length(secret) = 32),
-    old_secret       bytea CHECK (octet_length(old_secret) = 32),
+    -- 32 random bytes each, or sealed with the workspace's key that has no day.
+    secret           bytea NOT NULL CHECK (octet_length(secret) IN (32, 80)),
+    old_secret       bytea CHECK (octet_length(old_secret) IN (32, 80)),
+    data_key         uuid GENERATED ALWAYS AS (coalesce(data_key_of(secret), data_key_of(old_secret))) STORED
+                     CONSTRAINT webhooks_data_key REFERENCES data_keys,
     old_secret_until timestamptz,
     active           boolean NOT NULL DEFAULT true,
     disabled_reason  text CHECK (disabled_reason IN ('gone', 'failing', 'by_caller')),
@@ -478,6 +514,7 @@ CREATE TABLE webhooks (
 CREATE INDEX webhooks_workspace ON webhooks (workspace_id, created_at, id) WHERE deleted_at IS NULL;
 CREATE INDEX webhooks_active ON webhooks (id) WHERE active AND deleted_at IS NULL;
 CREATE INDEX webhooks_deleted ON webhooks (id) WHERE deleted_at IS NOT NULL;
+CREATE INDEX webhooks_sealed ON webhooks (data_key) WHERE data_key IS NOT NULL;
 
 -- One message to one webhook: the body as it is signed, and the latest task that delivers it. It holds ids, kinds and
 -- codes, no text and no scope. Leaves with its task.
@@ -530,6 +567,8 @@ CREATE TABLE operator_acts (
 );
 CREATE INDEX operator_acts_listed ON operator_acts (at DESC, id DESC);
 CREATE INDEX operator_acts_workspace ON operator_acts (workspace_id, at DESC, id DESC);
+-- What was done to one thing: the audit asks it of each.
+CREATE INDEX operator_acts_subject ON operator_acts (workspace_id, subject);
 
 -- What is recorded stays as it is, and for 30 days at least. Retention removes what is older.
 -- +goose StatementBegin
@@ -543,8 +582,106 @@ END $$;
 -- +goose StatementEnd
 CREATE TRIGGER operator_acts_kept BEFORE UPDATE OR DELETE ON operator_acts FOR EACH ROW EXECUTE FUNCTION keep_operator_acts();
 
+-- What the health of the service is told by: states and times over all workspaces, for roles that may read no task and no
+-- record of theirs. A view without security_invoker reads as its owner.
+CREATE VIEW task_states AS
+    SELECT id, workspace_id, kind, status, ready, run_after, lease_until, accepted_at, completed_at, error_class FROM tasks;
+CREATE VIEW skipped_vectors AS SELECT workspace_id FROM memory_vectors WHERE skipped;
+
+-- The group roles of the processes. Roles belong to the server, so another database may make them at the same moment.
+-- +goose StatementBegin
+DO $$
+DECLARE
+    missing text;
+BEGIN
+    FOREACH missing IN ARRAY ARRAY['holdfast_api', 'holdfast_worker'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = missing) THEN
+            BEGIN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', missing);
+            EXCEPTION
+                WHEN duplicate_object OR unique_violation THEN NULL;
+                WHEN insufficient_privilege THEN
+                    RAISE EXCEPTION 'the role % is missing and this role may not create it', missing
+                        USING ERRCODE = 'HF001', HINT = 'Run deploy/postgres/roles.sql as a superuser first.';
+            END;
+        END IF;
+    END LOOP;
+    EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC', current_schema());
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO holdfast_api, holdfast_worker', current_schema());
+    IF to_regclass('goose_db_version') IS NOT NULL THEN -- a process refuses to start over an older schema
+        GRANT SELECT ON goose_db_version TO holdfast_api, holdfast_worker;
+    END IF;
+END $$;
+-- +goose StatementEnd
+REVOKE ALL ON FUNCTION keep_operator_acts() FROM PUBLIC;
+
+-- The API: what its callers may do, and erases that it runs while their caller waits.
+GRANT SELECT ON all_tasks, credit_entries, task_states, skipped_vectors, provider_pauses TO holdfast_api;
+GRANT SELECT (id, name, secret_hash, revoked_at) ON operators TO holdfast_api;
+GRANT SELECT, INSERT ON idempotency_keys, data_keys, credit_grants, credit_closings, task_results, task_attempts, operator_acts
+    TO holdfast_api;
+GRANT SELECT, INSERT, UPDATE ON workspaces, api_keys, lanes, tasks, credit_accounts, task_runs, plans, webhooks,
+    webhook_deliveries TO holdfast_api;
+GRANT SELECT, UPDATE ON tasks_archive TO holdfast_api;
+GRANT SELECT, INSERT, DELETE ON task_parts, memory_exports, erasures TO holdfast_api;
+GRANT SELECT, INSERT, UPDATE ON memory_history TO holdfast_api;
+GRANT SELECT, INSERT, UPDATE, DELETE ON memories, memory_terms, memory_vectors, memory_feedback, items TO holdfast_api;
+
+-- Workers and repair: the tasks of all workspaces, what comes of them, and what has had its time. No secret of a caller
+-- or of an operator.
+GRANT SELECT ON all_tasks, credit_entries, task_states, skipped_vectors, credit_grants TO holdfast_worker;
+GRANT SELECT, UPDATE ON workspaces, credit_accounts TO holdfast_worker;
+GRANT SELECT (id, workspace_id), DELETE ON api_keys TO holdfast_worker;
+GRANT SELECT, INSERT ON credit_closings TO holdfast_worker;
+GRANT SELECT (id, at), INSERT, DELETE ON operator_acts TO holdfast_worker;
+GRANT SELECT, INSERT, DELETE ON idempotency_keys, task_results, task_parts, task_attempts, erasures TO holdfast_worker;
+GRANT SELECT, UPDATE, DELETE ON webhooks, memory_exports TO holdfast_worker;
+GRANT SELECT, INSERT, UPDATE ON lanes, task_runs, credit_checkpoints, provider_pauses, reindexes TO holdfast_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON tasks, tasks_archive, plans, memories, memory_history, memory_terms, memory_vectors,
+    memory_feedback, items, webhook_deliveries, data_keys TO holdfast_worker;
+
+-- The second belt: whatever a statement says, the API sees and writes rows of the workspace that its transaction is
+-- about. The setting is read once, not row by row. Behind coalesce the comparison is a filter and no condition of an
+-- index: every query names its workspace, and the planner would take the same condition twice for a rarer one. Workers are
+-- for all workspaces. The owner is not held, so that one role can do everything where nobody has set up more.
+-- +goose StatementBegin
+DO $$
+DECLARE
+    held record;
+BEGIN
+    FOR held IN SELECT c.relname AS name, a.attname AS key
+                  FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+                 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND NOT a.attisdropped
+                   AND (a.attname = 'workspace_id' OR c.relname = 'workspaces' AND a.attname = 'id') LOOP
+        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', held.name);
+        EXECUTE format('CREATE POLICY workspace ON %I TO holdfast_api '
+                       'USING (coalesce(%I = (SELECT nullif(current_setting(''holdfast.workspace'', true), '''')::uuid), false))',
+                       held.name, held.key);
+        EXECUTE format('CREATE POLICY workers ON %I TO holdfast_worker USING (true)', held.name);
+    END LOOP;
+END $$;
+-- +goose StatementEnd
+
+-- What the API has to see of every workspace: who calls, and what operators list. The transaction says that it does.
+CREATE POLICY everyone ON workspaces FOR SELECT TO holdfast_api USING ((SELECT current_setting('holdfast.reach', true)) = 'everyone');
+CREATE POLICY everyone ON api_keys FOR SELECT TO holdfast_api USING ((SELECT current_setting('holdfast.reach', true)) = 'everyone');
+CREATE POLICY everyone ON credit_accounts FOR SELECT TO holdfast_api USING ((SELECT current_setting('holdfast.reach', true)) = 'everyone');
+CREATE POLICY everyone ON data_keys FOR SELECT TO holdfast_api USING ((SELECT current_setting('holdfast.reach', true)) = 'everyone');
+CREATE POLICY everyone ON operator_acts FOR SELECT TO holdfast_api USING ((SELECT current_setting('holdfast.reach', true)) = 'everyone');
+
 -- +goose Down
 
+-- The roles stay: they belong to the server, and other databases may use them.
+-- +goose StatementBegin
+DO $$
+BEGIN
+    EXECUTE format('REVOKE ALL ON SCHEMA %I FROM holdfast_api, holdfast_worker', current_schema());
+    IF to_regclass('goose_db_version') IS NOT NULL THEN
+        REVOKE ALL ON goose_db_version FROM holdfast_api, holdfast_worker;
+    END IF;
+END $$;
+-- +goose StatementEnd
+DROP VIEW task_states, skipped_vectors;
 DROP TABLE operator_acts, operators;
 DROP FUNCTION keep_operator_acts();
 DROP TABLE webhook_deliveries, webhooks, provider_pauses, erasures, items, reindexes, task_parts, task_attempts, memory_exports, memory_feedback, memory_vectors, memory_terms, memory_history, memories,
@@ -553,4 +690,5 @@ DROP VIEW credit_entries;
 ALTER TABLE task_runs DROP CONSTRAINT task_runs_closing;
 DROP TABLE credit_closings, task_runs, credit_grants, credit_accounts;
 DROP VIEW all_tasks;
-DROP TABLE tasks_archive, tasks, lanes, idempotency_keys, api_keys, workspaces;
+DROP TABLE tasks_archive, tasks, lanes, idempotency_keys, data_keys, api_keys, workspaces;
+DROP FUNCTION data_key_of(bytea);

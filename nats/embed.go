@@ -3,7 +3,8 @@
 //	nats stream add WAKE --config wake.stream.json [--replicas 3]
 //	nats consumer add WAKE interactive --config interactive.consumer.json
 //
-// Package wakeup decodes the same bytes. Durations are nanoseconds. It may import nothing of this module.
+// Package wakeup decodes the same bytes; durations are nanoseconds. Beside them it holds what each process may do at a
+// server with TLS and nkeys, and the templates of such a server's configuration. It may import nothing of this module.
 package natsconfig
 
 import _ "embed"
@@ -15,7 +16,17 @@ var (
 	interactive string
 	//go:embed bulk.consumer.json
 	bulk string
+	//go:embed secure.conf.tmpl
+	secureServer string
+	//go:embed users.conf.tmpl
+	secureUsers string
 )
+
+// ServerTemplate is a server's configuration with TLS, for package credential to fill in.
+func ServerTemplate() string { return secureServer }
+
+// UsersTemplate is the part of it that names the users.
+func UsersTemplate() string { return secureUsers }
 
 // Stream is the definition of the stream WAKE.
 func Stream() []byte { return []byte(stream) }

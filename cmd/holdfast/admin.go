@@ -220,12 +220,7 @@ func permissionsOf(names []string) ([]access.Permission, error) {
 	if len(permissions) > 0 {
 		return permissions, nil
 	}
-	for _, p := range access.Permissions() {
-		if p != access.Admin {
-			permissions = append(permissions, p)
-		}
-	}
-	return permissions, nil
+	return access.ForApplications(), nil
 }
 
 type keyList struct{ ofWorkspace }

@@ -1,5 +1,5 @@
 // Command holdfast runs all of Holdfast in one process (up), shows what it promises (demo), and is the operator's
-// and the caller's tool: migrate, reindex, workspace, key, credits, operator, acts, add, event, search, webhook, mcp, audit, doctor.
+// and the caller's tool: migrate, encryption, reindex, workspace, key, credits, operator, acts, add, event, search, webhook, mcp, audit, doctor.
 package main
 
 import (
@@ -15,25 +15,27 @@ type grammar struct {
 	JSON        bool            `name:"json" env:"-" help:"Print JSON for scripts."`
 	VersionFlag app.VersionFlag `name:"version" env:"-" help:"Print the version and end."`
 
-	Up        upCommand        `cmd:"" help:"Run everything here, with a private PostgreSQL and an embedded NATS unless others are named."`
-	Demo      demoCommand      `cmd:"" help:"Show what Holdfast promises with real processes, and leave nothing running."`
-	Add       addCommand       `cmd:"" help:"Remember a text or a conversation."`
-	Event     eventCommands    `cmd:"" help:"Look at events, wait for them, retry or cancel them."`
-	Search    searchCommand    `cmd:"" help:"Find memories."`
-	Webhook   webhookCommands  `cmd:"" help:"Tell receivers of what ends, see what was sent, send it again."`
-	MCP       mcpCommand       `cmd:"" name:"mcp" help:"Serve the memory tools to a desktop agent over standard input and output."`
-	Export    exportCommand    `cmd:"" help:"Write a snapshot of the workspace."`
-	Import    importCommand    `cmd:"" help:"Read a snapshot into an empty workspace."`
-	Audit     auditCommand     `cmd:"" help:"Look whether the database is as promised. Reads only."`
-	Doctor    doctorCommand    `cmd:"" help:"Check database, NATS, model and clock, and say what to do."`
-	Migrate   migrateCommand   `cmd:"" help:"Bring the database to this build's schema."`
-	Reindex   reindexCommand   `cmd:"" help:"Make the terms and vectors of all memories anew, while everything else runs."`
-	Workspace workspaceCommand `cmd:"" help:"Create, list, suspend and delete workspaces."`
-	Key       keyCommands      `cmd:"" help:"Create, list and revoke API keys."`
-	Credits   creditCommands   `cmd:"" help:"Grant and show credits."`
-	Operator  operatorCommands `cmd:"" help:"Create, list and revoke tokens for the admin API."`
-	Acts      actCommands      `cmd:"" help:"Show the log of acts: who did what to workspaces, keys, credits and events."`
-	Version   versionCommand   `cmd:"" help:"Print the version."`
+	Up         upCommand          `cmd:"" help:"Run everything here, with a private PostgreSQL and an embedded NATS unless others are named."`
+	Demo       demoCommand        `cmd:"" help:"Show what Holdfast promises with real processes, and leave nothing running."`
+	Add        addCommand         `cmd:"" help:"Remember a text or a conversation."`
+	Event      eventCommands      `cmd:"" help:"Look at events, wait for them, retry or cancel them."`
+	Search     searchCommand      `cmd:"" help:"Find memories."`
+	Webhook    webhookCommands    `cmd:"" help:"Tell receivers of what ends, see what was sent, send it again."`
+	MCP        mcpCommand         `cmd:"" name:"mcp" help:"Serve the memory tools to a desktop agent over standard input and output."`
+	Export     exportCommand      `cmd:"" help:"Write a snapshot of the workspace."`
+	Import     importCommand      `cmd:"" help:"Read a snapshot into an empty workspace."`
+	Audit      auditCommand       `cmd:"" help:"Look whether the database is as promised. Reads only."`
+	Doctor     doctorCommand      `cmd:"" help:"Check database, NATS, model and clock, and say what to do."`
+	Migrate    migrateCommand     `cmd:"" help:"Bring the database to this build's schema."`
+	NATSSetup  natsSetupCommand   `cmd:"" name:"nats-setup" help:"Make certificates, users and configuration for NATS with TLS."`
+	Encryption encryptionCommands `cmd:"" help:"See what the encryption keys are needed for, and rotate them."`
+	Reindex    reindexCommand     `cmd:"" help:"Make the terms and vectors of all memories anew, while everything else runs."`
+	Workspace  workspaceCommand   `cmd:"" help:"Create, list, suspend and delete workspaces."`
+	Key        keyCommands        `cmd:"" help:"Create, list and revoke API keys."`
+	Credits    creditCommands     `cmd:"" help:"Grant and show credits."`
+	Operator   operatorCommands   `cmd:"" help:"Create, list and revoke tokens for the admin API."`
+	Acts       actCommands        `cmd:"" help:"Show the log of acts: who did what to workspaces, keys, credits and events."`
+	Version    versionCommand     `cmd:"" help:"Print the version."`
 
 	API    apiCommand    `cmd:"" name:"api" hidden:"" help:"The same as the binary api."`
 	Worker workerCommand `cmd:"" hidden:"" help:"The same as the binary worker."`

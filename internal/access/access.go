@@ -31,6 +31,11 @@ func Permissions() []Permission {
 	return []Permission{MemoryRead, MemoryWrite, OperationsRead, OperationsRetry, CreditsRead, Admin}
 }
 
+// ForApplications returns those that an application needs: all but Admin.
+func ForApplications() []Permission {
+	return slices.DeleteFunc(Permissions(), func(p Permission) bool { return p == Admin })
+}
+
 // ParsePermission returns the permission that text names, false if it names none.
 func ParsePermission(text string) (Permission, bool) {
 	p := Permission(text)

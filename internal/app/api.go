@@ -76,7 +76,7 @@ func (c *core) newAPI(listener net.Listener) (*httpapi.Server, error) {
 // shedding is the core whose store refuses who would wait too long for a connection.
 func (c *core) shedding() *core {
 	own := *c
-	own.db = c.db.Shedding()
+	own.db = c.api.Shedding()
 	c.metrics.WatchShed(own.db.Shed)
 	return &own
 }

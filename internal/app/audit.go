@@ -23,6 +23,9 @@ func Audit(ctx context.Context, d Database, workspace string, opts audit.Options
 		return audit.Report{}, err
 	}
 	defer db.Close()
+	if err := requireSight(ctx, db); err != nil {
+		return audit.Report{}, err
+	}
 	if workspace != "" {
 		w, err := db.Workspace(ctx, workspace)
 		if err != nil {

@@ -57,7 +57,7 @@ func (s countedImports) AcceptImport(ctx context.Context, item write.Acceptance,
 
 // newEraser builds erases that the API runs itself as long as their caller waits.
 func (c *core) newEraser() (*write.Eraser, error) {
-	inline, err := worker.NewInline(c.db, c.db, task.Erase, c.db.EraseJob(), c.wakeups, c.wakeups)
+	inline, err := worker.NewInline(c.db, c.db, task.Erase, c.db.EraseJob(), c.wakeups, c.wakeups, c.settings.LeaseTTL)
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,8 @@ type core struct {
 	log       zerolog.Logger
 	metrics   *obs.Metrics
 	db        *postgres.DB
+	api       *postgres.DB // the API's way to the database: db itself, unless it has a login of its own
+	sealing   postgres.Sealing
 	watched   *postgres.DB // the same database over connections that no work uses
 	wakeups   wakeups
 	extractor model.Extractor
@@ -61,20 +63,29 @@ func openCore(ctx context.Context, s Settings, log zerolog.Logger, process strin
 	if err := requireMigrated(ctx, s.Database); err != nil {
 		return nil, err
 	}
-	if c.db, err = openStore(ctx, s.Database, postgres.Config{MaxPending: s.MaxPending}); err != nil {
+	if c.sealing, err = s.sealing(); err != nil {
+		return nil, fmt.Errorf("settings: %w", err)
+	}
+	if c.db, err = openStore(ctx, s.Database, postgres.Config{MaxPending: s.MaxPending, Sealing: c.sealing}); err != nil {
 		return nil, err
 	}
+	if err := c.examineStore(ctx, process); err != nil {
+		c.db.Close()
+		return nil, err
+	}
+	c.api = c.db
 	if c.watched, err = openPool(ctx, s.Database, watchConns); err != nil {
 		c.db.Close()
 		return nil, err
 	}
 	c.metrics.WatchQueue(c.watched.Facts)
+	warnOfPlainText(s, log)
 	if s.NATSURL == "" {
 		log.Warn().Msg("no NATS URL is set: tasks are found by polling only")
 		return c, nil
 	}
 	client, err := wakeup.Connect(ctx, wakeup.Config{
-		URL: s.NATSURL.Reveal(), Name: "holdfast-" + process, AckWait: s.LeaseTTL + ackMargin, Log: log,
+		URL: s.NATSURL.Reveal(), Name: "holdfast-" + process, AckWait: s.LeaseTTL + ackMargin, Log: log, Link: s.link(process),
 	})
 	if err != nil {
 		c.db.Close()
@@ -84,6 +95,16 @@ func openCore(ctx context.Context, s Settings, log zerolog.Logger, process strin
 	c.wakeups = wakeups{client}
 	c.metrics.WatchHints(c.wakeups.counts)
 	return c, nil
+}
+
+// examineStore refuses a database in which the process of that name would go on in silence and do wrong.
+func (c *core) examineStore(ctx context.Context, process string) error {
+	if process != "api" { // all others do the work of all workspaces
+		if err := requireSight(ctx, c.db); err != nil {
+			return err
+		}
+	}
+	return checkKeys(ctx, c.db, c.sealing, process, c.log)
 }
 
 // OpenDB opens a pool with what the settings say.
@@ -159,6 +180,9 @@ func (c *core) close(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, natsStop)
 	defer cancel()
 	err := c.wakeups.stop(limited)
+	if c.api != c.db {
+		err = errors.Join(err, closePool(c.api))
+	}
 	return errors.Join(err, closePool(c.db), closePool(c.watched))
 }
 

@@ -44,6 +44,7 @@ const (
 // Doctor looks at everything that the processes of these settings need and changes nothing. Each check stands for
 // itself: one that can't be made is a finding, not an error.
 func Doctor(ctx context.Context, s Settings) ([]Finding, error) {
+	private := s.ownServer()
 	database, nats, err := s.located()
 	if err != nil && !errors.Is(err, errNoDatabase) {
 		return nil, err
@@ -58,13 +59,15 @@ func Doctor(ctx context.Context, s Settings) ([]Finding, error) {
 	if s.DatabaseURL == "" {
 		found = append(found, Finding{"database", Danger, "none is named", "Set HOLDFAST_DATABASE_URL, or run `holdfast up`."})
 	} else {
-		found = append(found, examineDatabase(ctx, s)...)
+		found = append(found, examineDatabase(ctx, s, private)...)
+		found = append(found, examineKeys(ctx, s.Database, s.Encryption)...)
 	}
 	found = append(found, examineNATS(ctx, s)...)
+	found = append(found, examineLinks(s)...)
 	return append(found, examineModels(ctx, s.Models)...), nil
 }
 
-func examineDatabase(ctx context.Context, s Settings) []Finding {
+func examineDatabase(ctx context.Context, s Settings, private bool) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, databaseBound)
 	defer cancel()
 	server, err := postgres.ReadServer(ctx, s.Direct().Reveal(), judgedSettings())
@@ -74,7 +77,7 @@ func examineDatabase(ctx context.Context, s Settings) []Finding {
 	if err != nil {
 		return []Finding{{"database", Danger, "its settings cannot be read: " + err.Error(), "Let the user read pg_settings."}}
 	}
-	found := append(examineServer(server), examineMigrations(ctx, s.Database))
+	found := append(examineServer(server), examineMigrations(ctx, s.Database), examineRole(ctx, s.Database, private))
 	return append(found, examinePooler(ctx, s.Database)...)
 }
 
@@ -98,12 +101,12 @@ func examineNATS(ctx context.Context, s Settings) []Finding {
 			"Everything works, but tasks start at the next poll (" + s.WorkerPoll.String() + ") and not at once.",
 		}}
 	}
-	const away = "Start it, or correct HOLDFAST_NATS_URL. Nothing is lost meanwhile; tasks are found by polling."
 	client, err := wakeup.Connect(ctx, wakeup.Config{
 		URL: s.NATSURL.Reveal(), Name: "holdfast-doctor", AckWait: s.LeaseTTL + ackMargin, Log: zerolog.Nop(),
+		Link: s.link("doctor"),
 	})
 	if err != nil {
-		return []Finding{{"nats", Danger, err.Error(), "Correct HOLDFAST_NATS_URL."}}
+		return []Finding{{"nats", Danger, err.Error(), "Correct HOLDFAST_NATS_URL, or the file that it names."}}
 	}
 	defer func() { _ = client.Stop(context.WithoutCancel(ctx)) }()
 	limited, cancel := context.WithTimeout(ctx, natsBound)
@@ -111,17 +114,18 @@ func examineNATS(ctx context.Context, s Settings) []Finding {
 	for client.Healthy() != nil {
 		select {
 		case <-limited.Done():
-			return []Finding{{"nats", Danger, "it does not answer", away}}
+			return []Finding{unconnected(client.Healthy())}
 		case <-time.After(natsLook):
 		}
 	}
-	found := append([]Finding{{Check: "nats", Grade: Good, Found: "connected"}}, examineTopology(limited, client)...)
+	found := append([]Finding{{Check: "nats", Grade: Good, Found: "connected"}}, examineCertificate(client.CertificateEnds())...)
+	found = append(found, examineTopology(limited, client)...)
 	for _, class := range []string{task.Interactive, task.Bulk} {
 		waiting, err := client.Waiting(limited, class)
 		if err != nil {
 			found = append(found, Finding{
 				"nats consumer " + class, Warning, err.Error(),
-				"Any API, worker or repair process makes stream and consumers when it starts; if one runs, JetStream is off or the account may not use it.",
+				"Repair makes stream and consumers, and any process that may; if it runs, JetStream is off or its user may not use it.",
 			})
 			continue
 		}
@@ -130,12 +134,35 @@ func examineNATS(ctx context.Context, s Settings) []Finding {
 	return found
 }
 
+// unconnected tells why there is no connection: nothing answers, or one side doesn't take the other.
+func unconnected(err error) Finding {
+	const away = "Start it, or correct HOLDFAST_NATS_URL. Nothing is lost meanwhile; tasks are found by polling."
+	if reason, known := wakeup.Reason(err); known {
+		return Finding{"nats", Danger, reason, "See docs/nats.md for certificates and users. Nothing is lost meanwhile; tasks are found by polling."}
+	}
+	return Finding{"nats", Danger, "it does not answer", away}
+}
+
+// certificateNotice is how long before the end of the server's certificate doctor speaks of it.
+const certificateNotice = 30 * 24 * time.Hour
+
+func examineCertificate(ends time.Time) []Finding {
+	if ends.IsZero() {
+		return nil
+	}
+	f := Finding{Check: "nats certificate", Grade: Good, Found: "valid until " + ends.UTC().Format(time.DateOnly)}
+	if time.Until(ends) < certificateNotice {
+		f.Grade, f.Advice = Warning, "Run `holdfast nats-setup` again and reload the server. With an expired one tasks are found by polling."
+	}
+	return []Finding{f}
+}
+
 // examineTopology compares stream and consumers with what these settings would make. They are never changed by a
 // process, so that the operator has to.
 func examineTopology(ctx context.Context, client *wakeup.Client) []Finding {
 	deviations, err := client.Deviations(ctx)
 	if err != nil {
-		return []Finding{{"nats topology", Warning, err.Error(), "Start an API, worker or repair process: it makes stream and consumers."}}
+		return []Finding{{"nats topology", Warning, err.Error(), "Start repair: it makes stream and consumers. If it runs, this user may not look at them."}}
 	}
 	found := make([]Finding, 0, len(deviations))
 	for _, d := range deviations {

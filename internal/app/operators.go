@@ -6,18 +6,26 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/holdfast-memory/holdfast/internal/access"
 	"github.com/holdfast-memory/holdfast/internal/credit"
 	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/httpapi"
 	"github.com/holdfast-memory/holdfast/internal/httpapi/admin"
 	"github.com/holdfast-memory/holdfast/internal/operator"
 	"github.com/holdfast-memory/holdfast/internal/postgres"
+	"github.com/holdfast-memory/holdfast/internal/recall"
 )
 
 // newAdmin builds the operators' API.
 func (c *core) newAdmin() (httpapi.Mount, error) {
 	o := operated{c}
-	return admin.New(admin.Deps{Operators: c.db, Workspaces: o, Deleter: o, Granter: o, Keys: o, Acts: c.db})
+	health, err := recall.NewHealth(c.watched, c.wakeups.healthy)
+	if err != nil {
+		return httpapi.Mount{}, err
+	}
+	return admin.New(admin.Deps{
+		Operators: c.db, Workspaces: o, Deleter: o, Granter: o, Keys: o, Acts: c.db, Health: health, Work: c.watched,
+	})
 }
 
 // operated is the store as the operators' API needs it: what there is not is a fault with a public code.
@@ -76,6 +84,11 @@ func (o operated) Grant(ctx context.Context, workspace uuid.UUID, reference stri
 
 func (o operated) ListKeys(ctx context.Context, workspace uuid.UUID) ([]operator.Key, error) {
 	return o.core.db.ListKeys(ctx, workspace)
+}
+
+func (o operated) CreateKeyOnce(ctx context.Context, workspace uuid.UUID, ask operator.KeyAsk) (operator.Key, *access.Key, error) {
+	made, secret, err := o.core.db.CreateKeyOnce(ctx, workspace, ask)
+	return made, secret, public(err)
 }
 
 func (o operated) RevokeKey(ctx context.Context, workspace uuid.UUID, id string) error {

@@ -61,6 +61,9 @@ func (p *process) openAdmin(ctx context.Context, base int) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	if p.core.settings.AdminProfiles {
+		p.admin.ShowProfiles()
+	}
 	p.core.log.Info().Str("address", p.admin.Addr()).Msg("admin server listens")
 	return p.admin.Start(ctx)
 }

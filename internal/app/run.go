@@ -56,6 +56,9 @@ func RunAPI(ctx context.Context, s Settings) error {
 	if err != nil {
 		return errors.Join(unlessStopped(ctx, err), p.stop(ctx))
 	}
+	if err := p.core.warnOfSlack(ctx); err != nil {
+		return errors.Join(unlessStopped(ctx, err), listener.Close(), p.stop(ctx))
+	}
 	if err := p.addAPI(listener); err != nil {
 		return errors.Join(err, p.stop(ctx))
 	}
@@ -104,6 +107,7 @@ func (p *process) addAPI(listener net.Listener) error {
 	}
 	p.add("api", &apiPart{Server: server, fail: p.fail}, apiStop)
 	p.core.log.Info().Str("address", listener.Addr().String()).Msg("API listens")
+	warnOfOpenAPI(listener.Addr(), p.core.log)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/operator"
 	"github.com/holdfast-memory/holdfast/internal/repair"
 	"github.com/holdfast-memory/holdfast/internal/task"
+	"github.com/holdfast-memory/holdfast/internal/wakeup"
 )
 
 // Database says how to reach PostgreSQL.
@@ -65,6 +66,22 @@ type Limits struct {
 	WorkspaceLeases int `name:"workspace-leases" default:"64" help:"Tasks under way, over all workers, from which a workspace without a cap of its own waits for its turn; 0 is any number."`
 }
 
+// NATS says how to reach NATS and how both sides know each other.
+type NATS struct {
+	NATSURL      model.Secret `name:"nats-url" placeholder:"URL" help:"NATS with JetStream, as tls://host:4222 or nats://host:4222. Without it tasks are found by polling only."`
+	NATSNkeyFile string       `name:"nats-nkey-file" placeholder:"FILE" help:"The seed of this process's user at NATS, mode 0600; users are made by nats-setup."`
+	NATSCAFile   string       `name:"nats-ca-file" placeholder:"FILE" help:"Certificates of the authorities that may vouch for NATS (those of the system); with it TLS is demanded."`
+	NATSCertFile string       `name:"nats-cert-file" placeholder:"FILE" help:"A client certificate for NATS, where it wants one."`
+	NATSKeyFile  string       `name:"nats-key-file" placeholder:"FILE" help:"Its key, mode 0600."`
+}
+
+// link is how a process of that name shows itself to NATS.
+func (n NATS) link(process string) wakeup.Link {
+	return wakeup.Link{
+		NkeyFile: n.NATSNkeyFile, Process: process, CAFile: n.NATSCAFile, CertFile: n.NATSCertFile, KeyFile: n.NATSKeyFile,
+	}
+}
+
 // Settings are all settings of the processes, read from flags and from the environment under the same names
 // (--lease-ttl is HOLDFAST_LEASE_TTL). Every process takes all of them and uses its own.
 type Settings struct {
@@ -73,11 +90,14 @@ type Settings struct {
 	Work
 	Limits
 	Receivers
-	NATSURL     model.Secret `name:"nats-url" placeholder:"URL" help:"NATS with JetStream, as nats://host:4222. Without it tasks are found by polling only."`
-	Listen      string       `placeholder:"HOST:PORT" help:"Where the API listens (127.0.0.1:8765)."`
-	AdminListen string       `name:"admin-listen" placeholder:"HOST:PORT" help:"Where /metrics, /healthz and /readyz are (127.0.0.1, the next free port from 8766); off is nowhere."`
-	MCPOrigins  []string     `name:"mcp-origins" placeholder:"ORIGIN" help:"Pages that may call /mcp from a browser beside those of the API's own host, as https://host:port, separated by commas."`
-	LogLevel    string       `name:"log-level" enum:"debug,info,warn,error" default:"info" help:"What goes to standard error: debug, info, warn or error."`
+	Encryption
+	NATS
+	Listen      string `placeholder:"HOST:PORT" help:"Where the API listens (127.0.0.1:8765)."`
+	AdminListen string `name:"admin-listen" placeholder:"HOST:PORT" help:"Where /metrics, /healthz and /readyz are (127.0.0.1, the next free port from 8766); off is nowhere."`
+	// AdminProfiles is off by default: a profile slows the process down.
+	AdminProfiles bool     `name:"admin-profiles" help:"Serve Go's profiles under /debug/pprof of the admin listener."`
+	MCPOrigins    []string `name:"mcp-origins" placeholder:"ORIGIN" help:"Pages that may call /mcp from a browser beside those of the API's own host, as https://host:port, separated by commas."`
+	LogLevel      string   `name:"log-level" enum:"debug,info,warn,error" default:"info" help:"What goes to standard error: debug, info, warn or error."`
 }
 
 // maxInterval bounds the loops that find work when NATS is down.

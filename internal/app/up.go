@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-memory/holdfast/internal/access"
 	"github.com/holdfast-memory/holdfast/internal/localdev"
+	"github.com/holdfast-memory/holdfast/internal/model"
 	"github.com/holdfast-memory/holdfast/internal/postgres"
 )
 
@@ -59,11 +60,22 @@ func RunUp(ctx context.Context, s Settings, up Up) (err error) {
 	if err := migrateFor(ctx, s.Database, log); err != nil {
 		return unlessStopped(ctx, err)
 	}
+	owner := s.DatabaseURL
+	workers, api, err := run.logins(ctx, s.Database)
+	if err != nil {
+		return unlessStopped(ctx, err)
+	}
+	s.Database = workers
 	c, err := openCore(ctx, s, log, "up")
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
-	return upProcess(ctx, c, run, up)
+	if api != workers {
+		if err := c.openAPI(ctx, api); err != nil {
+			return errors.Join(unlessStopped(ctx, err), c.close(ctx))
+		}
+	}
+	return upProcess(ctx, c, run, up, owner)
 }
 
 // unlessStopped is the error of a step of the start, nil when the program was told to stop meanwhile: a start that is
@@ -75,8 +87,9 @@ func unlessStopped(ctx context.Context, err error) error {
 	return err
 }
 
-// upProcess runs the parts over servers that are there.
-func upProcess(ctx context.Context, c *core, run *servers, up Up) error {
+// upProcess runs the parts over servers that are there. What it says of itself names the database by its owner, whom
+// operators' commands need.
+func upProcess(ctx context.Context, c *core, run *servers, up Up, owner model.Secret) error {
 	p := newProcess(c)
 	key, listener, err := p.assemble(ctx, run, up.Workers)
 	if err != nil {
@@ -84,7 +97,7 @@ func upProcess(ctx context.Context, c *core, run *servers, up Up) error {
 	}
 	running := Running{
 		API: "http://" + listener.Addr().String(), Key: key.Reveal(),
-		DatabaseURL: c.settings.DatabaseURL.Reveal(), NATSURL: c.settings.NATSURL.Reveal(),
+		DatabaseURL: owner.Reveal(), NATSURL: c.settings.NATSURL.Reveal(),
 		PIDs: PIDs{Holdfast: os.Getpid(), Postgres: run.databasePID()},
 	}
 	if p.admin != nil {
@@ -104,7 +117,10 @@ func upProcess(ctx context.Context, c *core, run *servers, up Up) error {
 
 // assemble adds the parts in the order in which they stop.
 func (p *process) assemble(ctx context.Context, run *servers, workers int) (access.Key, net.Listener, error) {
-	key, err := firstStart(ctx, p.core.db, run.dir)
+	if err := p.core.warnOfSlack(ctx); err != nil {
+		return access.Key{}, nil, err
+	}
+	key, err := firstStart(ctx, p.core.api, run.dir)
 	if err != nil {
 		return key, nil, err
 	}

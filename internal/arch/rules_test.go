@@ -32,13 +32,13 @@ func placeOf(pkg string) (place, bool) {
 	switch pkg {
 	case "internal/fault", "internal/failpoint", "internal/arch", "migrations", "nats", "examples":
 		return place{levelLeaf, pkg}, true
-	case "internal/access", "internal/command", "internal/task", "internal/memory", "internal/model", "internal/credit", "internal/endpoint", "internal/operator":
+	case "internal/access", "internal/command", "internal/task", "internal/memory", "internal/model", "internal/credit", "internal/endpoint", "internal/operator", "internal/seal":
 		return place{levelDomain, pkg}, true
 	case "internal/write", "internal/recall", "internal/worker", "internal/repair", "internal/audit":
 		return place{levelUseCase, pkg}, true
 	case "internal/model/openai", "internal/model/anthropic", "internal/model/offline",
 		"internal/postgres", "internal/wakeup", "internal/httpapi", "internal/webhook", "internal/obs",
-		"internal/localdev":
+		"internal/localdev", "internal/credential":
 		return place{levelAdapter, pkg}, true
 	case "internal/app":
 		return place{levelApp, pkg}, true
@@ -57,6 +57,8 @@ func placeOf(pkg string) (place, bool) {
 	case pkg == "internal/model/contract": // the stub server and the tests that every model adapter runs
 		return place{levelTests, pkg}, true
 	case pkg == "internal/model/evaluate": // measures extractors; in no product binary
+		return place{levelTests, pkg}, true
+	case pkg == "internal/mutants": // runs tests on changed copies of the code; in no product binary
 		return place{levelTests, pkg}, true
 	}
 	return place{}, false
@@ -80,6 +82,16 @@ func technologies() []technology {
 			name:     "nats.go",
 			prefixes: []string{"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/"},
 			owners:   []string{"internal/wakeup", "internal/localdev"},
+		},
+		{
+			name:     "nkeys",
+			prefixes: []string{"github.com/nats-io/nkeys"},
+			owners:   []string{"internal/wakeup", "internal/credential"},
+		},
+		{
+			name:     "AES",
+			prefixes: []string{"crypto/aes", "crypto/cipher"},
+			owners:   []string{"internal/seal"},
 		},
 		{
 			name:     "Echo",

@@ -44,6 +44,7 @@ const (
 	Archive     = "archive"
 	Webhooks    = "webhooks"
 	Items       = "items"
+	Acts        = "acts"
 	Stuck       = "stuck"
 )
 
@@ -77,6 +78,7 @@ func Checks() []Check {
 		{Archive, "I2, I8", "an event is in one table, and the archive holds only what has ended"},
 		{Webhooks, "I2", "every delivery has its event and webhook, and no webhook is ahead of what has happened"},
 		{Items, "I3", "an item points to the event of its revision, and only that one can still change it"},
+		{Acts, "operators", "the log of acts tells of what was done to keys, credits, workspaces and events, and of nothing else"},
 		{Stuck, "liveness", "what is due is done"},
 	}
 }

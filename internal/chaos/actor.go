@@ -25,6 +25,8 @@ type actor struct {
 	verbatims []*command
 	all       []*command
 	items     []*item
+	exports   []*command
+	opinions  map[string]*opinion // by record
 }
 
 // choice is every random number of one operation, drawn before anything else: what one operation takes doesn't depend on
@@ -72,6 +74,10 @@ func operations() []operation {
 		{"item edit", 4, (*actor).editItem},
 		{"item forget", 2, (*actor).forgetItem},
 		{"search", 3, (*actor).search},
+		{"add by tool", 6, (*actor).addTool},
+		{"feedback", 4, (*actor).judge},
+		{"export", 1.5, (*actor).export},
+		{"read export", 2, (*actor).readExport},
 	}
 }
 
@@ -229,7 +235,7 @@ func (a *actor) replay(ctx context.Context, _ int, c choice) bool {
 // conflict sends another command under a key that is taken.
 func (a *actor) conflict(ctx context.Context, n int, c choice) bool {
 	cmd, found := pick(a.adds, c.target)
-	if !found || cmd.event == uuid.Nil {
+	if !found || cmd.event == uuid.Nil || cmd.tool {
 		return false
 	}
 	other := request{

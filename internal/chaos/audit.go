@@ -76,7 +76,7 @@ func looks() []bad {
 		{leaked, "input after success", `SELECT count(*) FROM all_tasks WHERE status = 'succeeded' AND command IS NOT NULL`},
 		{leaked, "plan bodies after success", `SELECT count(*) FROM plans p JOIN all_tasks t ON t.id = p.task_id WHERE t.status = 'succeeded' AND p.body IS NOT NULL`},
 		{duplicated, "two additions of one record", `SELECT count(*) FROM (SELECT 1 FROM task_results WHERE event = 'ADD' GROUP BY record_id HAVING count(*) > 1) x`},
-		{duplicated, "records without a result", `SELECT count(*) FROM memories m WHERE NOT EXISTS
+		{duplicated, "records without a result", `SELECT count(*) FROM memories m JOIN all_tasks o ON o.id = m.task_id WHERE NOT EXISTS
 			(SELECT FROM task_results r WHERE r.record_id = m.id AND r.event = 'ADD' AND r.task_id = m.task_id)`},
 		{lost, "records without their terms", `SELECT count(*) FROM memories m WHERE deleted_at IS NULL AND valid_to IS NULL
 			AND NOT EXISTS (SELECT FROM memory_terms t WHERE t.memory_id = m.id AND t.content_key = m.content_key)`},

@@ -175,7 +175,7 @@ const keysSQL = `SELECT count(*) FROM idempotency_keys WHERE workspace_id = $1 A
 // checkRefused holds that a refusal consumed no key.
 func (w *world) checkRefused(ctx context.Context, n *notes, r *report) error {
 	for _, c := range n.commands {
-		if c.event != uuid.Nil || c.refusal == "" || !c.clean {
+		if c.event != uuid.Nil || c.refusal == "" || !c.clean || c.tool {
 			continue
 		}
 		var keys int

@@ -26,8 +26,11 @@ const (
 type request struct {
 	method, path, key string
 	body              any
+	raw               []byte // a snapshot, in place of body
 	account           string // of the items dialect
 	mem0              bool
+	user              string // of a tool's connection; then body is a call of MCP
+	bearer            string // in place of the workspace's key
 }
 
 // answer is the answer to a request. Sure tells that no earlier try can still take effect: there was none.
@@ -58,20 +61,23 @@ type client struct {
 	notes *notes
 }
 
-// send returns the first definite answer: anything but 429, 5xx, a key that is in use, and no answer at all.
+// send returns the first definite answer: anything but 429, 5xx, a key that is in use, a suspended workspace, and no
+// answer at all.
 func (c *client) send(ctx context.Context, s *space, r request) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, sendBound)
 	defer cancel()
-	rest := sendPause
-	for tries := 1; ; tries++ {
+	rest, doubt := sendPause, false
+	for {
 		c.notes.mu.Lock()
 		c.notes.tries++
 		c.notes.mu.Unlock()
 		got, err := c.try(ctx, s, r)
-		if err == nil && got.status < 500 && got.status != http.StatusTooManyRequests && got.code() != "IDEMPOTENCY_IN_PROGRESS" {
-			got.sure = tries == 1
+		suspended := err == nil && got.code() == "WORKSPACE_SUSPENDED" // by an operator, for moments
+		if err == nil && !suspended && got.status < 500 && got.status != http.StatusTooManyRequests && got.code() != "IDEMPOTENCY_IN_PROGRESS" {
+			got.sure = !doubt
 			return got, nil
 		}
+		doubt = doubt || !suspended
 		if err == nil {
 			err = fmt.Errorf("%d %s", got.status, got.code())
 		}
@@ -94,6 +100,8 @@ func (c *client) try(ctx context.Context, s *space, r request) (answer, error) {
 			return answer{}, fmt.Errorf("encode request: %w", err)
 		}
 		body = bytes.NewReader(encoded)
+	} else if r.raw != nil {
+		body = bytes.NewReader(r.raw)
 	}
 	api := c.apis[c.rand.IntN(len(c.apis))]
 	call, err := http.NewRequestWithContext(ctx, r.method, api+r.path, body)
@@ -104,9 +112,20 @@ func (c *client) try(ctx context.Context, s *space, r request) (answer, error) {
 	if r.mem0 {
 		scheme = "Token "
 	}
-	call.Header.Set("Authorization", scheme+s.key)
-	if body != nil {
+	bearer := r.bearer
+	if bearer == "" {
+		bearer = s.key
+	}
+	call.Header.Set("Authorization", scheme+bearer)
+	switch {
+	case r.raw != nil:
+		call.Header.Set("Content-Type", "application/x-ndjson")
+	case body != nil:
 		call.Header.Set("Content-Type", "application/json")
+	}
+	if r.user != "" {
+		call.Header.Set("X-Holdfast-User-Id", r.user)
+		call.Header.Set("Accept", "application/json, text/event-stream")
 	}
 	if r.key != "" {
 		call.Header.Set("Idempotency-Key", r.key)
@@ -120,7 +139,11 @@ func (c *client) try(ctx context.Context, s *space, r request) (answer, error) {
 	}
 	defer response.Body.Close()
 	read, err := io.ReadAll(io.LimitReader(response.Body, mostBytes))
-	return answer{status: response.StatusCode, body: read}, err
+	got := answer{status: response.StatusCode, body: read}
+	if err == nil && r.user != "" && got.ok() {
+		return unpacked(got)
+	}
+	return got, err
 }
 
 // eventView is what a caller reads of an event.

@@ -2,6 +2,8 @@ package chaos
 
 import (
 	crand "crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
@@ -37,6 +39,7 @@ const (
 	faultWipe    = "wipe"    // NATS loses its store
 	faultHints   = "hints"   // hints are dropped, duplicated, late and out of order
 	faultModel   = "model"   // the model stalls, fails and answers nonsense
+	faultHooks   = "hooks"   // receivers of webhooks stall, fail, hang up, and one is gone
 	faultClock   = "clock"   // one worker's clock is ten minutes ahead, all the time
 )
 
@@ -44,7 +47,7 @@ const (
 func Kinds() []string {
 	return []string{
 		faultKill, faultStop, faultPoint, faultNet, faultCommit, faultRestart, faultCrash, faultFsync, faultNATS, faultFreeze,
-		faultWipe, faultHints, faultModel, faultClock,
+		faultWipe, faultHints, faultModel, faultHooks, faultClock,
 	}
 }
 
@@ -110,6 +113,17 @@ func number(name string, least, most int, into *int) error {
 }
 
 func (c Config) has(kind string) bool { return slices.Contains(c.Faults, kind) }
+
+// encryption is the setting with the master key of the run. Every other seed runs with payload encryption; an empty setting
+// is none.
+func (c Config) encryption() string {
+	const name = "HOLDFAST_ENCRYPTION_KEYS="
+	if c.Seed%2 == 0 {
+		return name
+	}
+	key := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("master key "), c.Seed))
+	return name + "chaos:" + base64.StdEncoding.EncodeToString(key[:])
+}
 
 // bound is how long a whole run may take: the traffic, held up by outages, and then the quiet.
 func (c Config) bound() time.Duration { return 3*c.Traffic + sendBound + quietBound + 3*time.Minute }

@@ -3,10 +3,10 @@ package chaos
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,12 +15,9 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-)
 
-const tablesSQL = `
-SELECT quote_ident(table_name) FROM information_schema.tables
- WHERE table_schema = 'public' AND table_type = 'BASE TABLE' ORDER BY table_name`
+	"github.com/holdfast-memory/holdfast/internal/testkit/canary"
+)
 
 // dump reads every row of every table as text and answers which canaries are in which tables, those within binary columns
 // too.
@@ -30,21 +27,13 @@ func (w *world) dump(ctx context.Context) (map[string][]string, error) {
 		return nil, fmt.Errorf("dump: %w", err)
 	}
 	defer conn.Release()
-	rows, err := conn.Query(ctx, tablesSQL)
-	if err != nil {
-		return nil, fmt.Errorf("dump: %w", err)
-	}
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	tables, err := canary.Tables(ctx, conn.Conn())
 	if err != nil {
 		return nil, fmt.Errorf("dump: %w", err)
 	}
 	found := map[string][]string{}
-	for _, table := range tables {
-		var text bytes.Buffer
-		if _, err := conn.Conn().PgConn().CopyTo(ctx, &text, "COPY (SELECT x::text FROM "+table+" x) TO STDOUT"); err != nil {
-			return nil, fmt.Errorf("dump %s: %w", table, err)
-		}
-		for _, word := range canariesIn(text.Bytes()) {
+	for _, table := range slices.Sorted(maps.Keys(tables)) {
+		for _, word := range canary.Find(tables[table], canaryPattern()) {
 			found[word] = append(found[word], table)
 		}
 	}
@@ -52,29 +41,7 @@ func (w *world) dump(ctx context.Context) (map[string][]string, error) {
 }
 
 // canariesIn answers every canary once, also those whose bytes are written as hexadecimal digits.
-func canariesIn(text []byte) []string {
-	pattern := canaryPattern()
-	seen := map[string]bool{}
-	look := func(b []byte) {
-		for _, word := range pattern.FindAll(b, -1) {
-			seen[string(word)] = true
-		}
-	}
-	look(text)
-	for _, digits := range regexp.MustCompile(`\\x[0-9a-f]{36,}`).FindAll(text, -1) {
-		digits = digits[2:]
-		raw := make([]byte, len(digits)/2)
-		if _, err := hex.Decode(raw, digits[:2*len(raw)]); err == nil {
-			look(raw)
-		}
-	}
-	words := make([]string, 0, len(seen))
-	for word := range seen {
-		words = append(words, word)
-	}
-	slices.Sort(words)
-	return words
-}
+func canariesIn(text []byte) []string { return canary.Find(canary.Readable(text), canaryPattern()) }
 
 // checkContent holds that content is only where it may be.
 func (w *world) checkContent(ctx context.Context, n *notes, r *report) error {
@@ -139,9 +106,9 @@ func (w *world) checkMetrics(ctx context.Context, r *report) {
 	}
 }
 
-// checkFiles holds that no log and no file of NATS has content, and that no process has panicked.
+// checkFiles holds that no log and no file of NATS has content or a secret, and that no process has panicked.
 func (w *world) checkFiles(r *report) error {
-	broken := regexp.MustCompile(`(?m)^(panic|fatal error|WARNING: DATA RACE)\b.*`)
+	broken := regexp.MustCompile(`(?m)^(panic|fatal error|WARNING: DATA RACE)\b.*|"panic":"[^"]*"`)
 	look := func(path string) error {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -150,6 +117,11 @@ func (w *world) checkFiles(r *report) error {
 		name := filepath.Base(path)
 		if words := canariesIn(text); len(words) > 0 {
 			r.find(leaked, "a file has content", "%s: %s", name, strings.Join(words[:min(3, len(words))], ", "))
+		}
+		for _, secret := range w.secrets {
+			if bytes.Contains(text, []byte(secret)) {
+				r.find(leaked, "a file has a secret", "%s", name)
+			}
 		}
 		if line := broken.Find(text); line != nil && strings.HasSuffix(name, ".log") {
 			r.find(stuck, "a process broke", "%s: %s", name, line)

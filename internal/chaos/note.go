@@ -9,6 +9,7 @@ import (
 // space is one workspace under test.
 type space struct {
 	id      uuid.UUID
+	name    string
 	key     string
 	granted int64
 }
@@ -22,6 +23,9 @@ const (
 	kindBatchUpdate = "memory_batch_update"
 	kindBatchDelete = "memory_batch_delete"
 	kindErase       = "scope_erase"
+	kindExport      = "export"
+	kindImport      = "import"
+	kindDelivery    = "webhook_delivery"
 )
 
 // price is what a success of a kind costs.
@@ -41,6 +45,7 @@ type command struct {
 	kind    string
 	user    string
 	request request
+	tool    bool // its key belongs to the connection's scope, and is not known by the name that the caller gave it
 
 	facts []string // canaries that become parts of records
 	raw   []string // canaries that never do
@@ -63,6 +68,7 @@ type notes struct {
 	mu             sync.Mutex
 	commands       []*command
 	items          []*item
+	opinions       []*opinion
 	contradictions []contradiction
 	done           map[string]int // operations by name
 	skipped        int            // operations that had nothing to work on
@@ -81,6 +87,12 @@ func (n *notes) addItem(i *item) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.items = append(n.items, i)
+}
+
+func (n *notes) addOpinion(o *opinion) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.opinions = append(n.opinions, o)
 }
 
 func (n *notes) did(name string, worked bool) {

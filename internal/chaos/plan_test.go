@@ -18,6 +18,10 @@ func planOf(cfg Config) []any {
 			all = append(all, a.choose())
 		}
 	}
+	b := &boss{cfg: cfg, plan: cfg.stream("operator")}
+	for range 20 {
+		all = append(all, b.choose())
+	}
 	s := &saboteur{w: &world{cfg: cfg}, plan: cfg.stream("faults")}
 	for range 50 {
 		x, _ := s.next()
@@ -42,7 +46,7 @@ func TestPlan(t *testing.T) {
 
 	t.Run("EveryKindStrikes", func(t *testing.T) {
 		t.Parallel()
-		struck := map[string]bool{faultModel: true, faultClock: true} // these two last for the whole run
+		struck := map[string]bool{faultModel: true, faultHooks: true, faultClock: true} // these last for the whole run
 		s := &saboteur{w: &world{cfg: Config{Seed: 1, Faults: Kinds()}}, plan: Config{Seed: 1}.stream("faults")}
 		for range 1000 {
 			x, any := s.next()

@@ -15,7 +15,9 @@ func points() []string {
 		"forget.rest_committed", "claim.committed", "worker.after_claim", "worker.before_inference", "worker.after_inference",
 		"commit.in_tx", "commit.committed", "worker.after_commit", "settle.in_tx", "settle.committed", "worker.after_settle",
 		"fail.in_tx", "fail.committed", "later.committed", "batch.in_tx", "batch.committed", "worker.after_piece",
-		"exhaust.in_tx",
+		"exhaust.in_tx", "correct.in_tx", "correct.committed", "deletion.in_tx", "deletion.committed", "dispatch.in_tx",
+		"dispatch.committed", "worker.before_delivery", "worker.after_delivery", "delivered.in_tx", "delivered.committed",
+		"export.in_tx", "export.committed", "import.accepted", "import.in_tx", "import.committed",
 	}
 }
 
@@ -23,6 +25,7 @@ func points() []string {
 func seams() []string {
 	return []string{
 		"claim.committed", "worker.after_claim", "worker.before_inference", "worker.after_inference", "worker.after_commit",
+		"worker.before_delivery", "worker.after_delivery",
 	}
 }
 

@@ -76,6 +76,7 @@ func (r *report) print(to io.Writer, w *world, n *notes) {
 	say("crash points reached: %s; processes started: %d, nats %d", tally(hits), starts, w.nats.starts)
 	say("hints: dropped %d, doubled %d, late %d", w.hints.dropped.Load(), w.hints.doubled.Load(), w.hints.reordered.Load())
 	say("the model: %d extractions, %d embeddings; it %s", sum(w.mind.calls), w.mind.embeds, tally(w.mind.acts))
+	say("receivers: %s", w.heard())
 	say("checked: %d receipts, %d tasks, %d checks of `holdfast audit`", r.accepted, r.tasks, r.audited)
 	say("longest outage of a task, accepted to ended: %s (%s %s: %s); quiet %s after the healing",
 		r.slowest.took.Round(time.Millisecond), r.slowest.kind, r.slowest.id, r.story, r.quiet.Round(time.Millisecond))

@@ -27,23 +27,35 @@ func run(t testing.TB, cfg Config, dir string) (*report, *world, *notes, error) 
 		return nil, nil, nil, err
 	}
 	n := newNotes()
-	actors := w.actors(n)
+	if err := w.webhooks(ctx, n); err != nil {
+		return nil, w, n, err
+	}
+	actors, boss := w.actors(n), w.boss(n)
 	sabotage, calm := context.WithCancel(ctx)
 	var strikes, traffic sync.WaitGroup
 	strikes.Go(func() { newSaboteur(w).run(sabotage) })
 	for _, a := range actors {
 		traffic.Go(func() { a.run(ctx, cfg.Traffic/time.Duration(a.count)) })
 	}
+	traffic.Go(func() { boss.run(ctx, cfg.Traffic/time.Duration(boss.count)) })
 	traffic.Wait()
 	calm()
 	strikes.Wait()
 	w.heal()
+	w.receivers.heal()
 	healed := time.Now()
 	if err := w.ready(ctx); err != nil {
 		return nil, w, n, err
 	}
+	boss.settle(ctx) // first: it resumes and unlimits
 	for _, a := range actors {
 		a.settle(ctx)
+	}
+	w.revive(ctx, n, w.hooks...)
+	for _, c := range boss.newcomers {
+		if c.space.key != "" {
+			w.secrets = append(w.secrets, c.space.key)
+		}
 	}
 	if broken := w.log.counts[harnessError]; broken > 0 {
 		return nil, w, n, fmt.Errorf("%d faults could not be made, see faults.log", broken)
@@ -53,7 +65,7 @@ func run(t testing.TB, cfg Config, dir string) (*report, *world, *notes, error) 
 	r.quiet = time.Since(healed)
 	for _, check := range []func(context.Context, *notes, *report) error{
 		w.checkContradictions, w.checkCommands, w.checkBooks, w.checkItems, w.checkCalls, w.checkStuck, w.checkContent,
-		w.checkAudit, w.checkClock,
+		w.checkHooks, w.checkExports, w.checkOpinions, boss.check(w), w.checkAudit, w.checkClock,
 	} {
 		if err := check(ctx, n, r); err != nil {
 			return r, w, n, err
@@ -77,10 +89,18 @@ func (w *world) actors(n *notes) []*actor {
 		}
 		actors = append(actors, &actor{
 			cfg: w.cfg, number: i, space: w.spaces[i%spaceCount], notes: n, plan: w.cfg.stream(name), count: count,
-			client: w.client(name, n),
+			client: w.client(name, n), opinions: map[string]*opinion{},
 		})
 	}
 	return actors
+}
+
+// boss is the operator, with a share of the commands that are also done.
+func (w *world) boss(n *notes) *boss {
+	return &boss{
+		cfg: w.cfg, spaces: w.spaces, notes: n, plan: w.cfg.stream("operator"), token: w.token, count: 1 + w.cfg.Commands/shareOfActs,
+		client: w.client("operator", n),
+	}
 }
 
 // client is the way of one caller to the APIs.

@@ -17,6 +17,12 @@ func (w *world) workspaces(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
+	token, err := db.CreateOperator(ctx, "chaos")
+	if err != nil {
+		return err
+	}
+	w.token = token.Reveal()
+	w.secrets = append(w.secrets, w.token)
 	for i := range spaceCount {
 		made, err := db.CreateWorkspace(ctx, fmt.Sprintf("space-%d", i), true)
 		if err != nil {
@@ -26,14 +32,14 @@ func (w *world) workspaces(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s := &space{id: made.ID, key: key.Reveal(), granted: plenty}
+		s := &space{id: made.ID, name: made.Name, key: key.Reveal(), granted: plenty}
 		if i == spaceCount-1 {
 			s.granted = int64(max(10, w.cfg.Commands/20))
 		}
 		if _, err := db.Grant(ctx, s.id, "start", s.granted); err != nil {
 			return err
 		}
-		w.spaces = append(w.spaces, s)
+		w.spaces, w.secrets = append(w.spaces, s), append(w.secrets, s.key)
 	}
 	return nil
 }

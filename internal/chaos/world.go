@@ -39,20 +39,25 @@ type world struct {
 	log  *journal
 	mind *mind
 
-	pg     *localdev.Postgres
-	pgOp   sync.Mutex // one fault of PostgreSQL at a time
-	sql    *pgxpool.Pool
-	disk   *disk
-	cuts   []*testkit.CommitProxy
-	net    *network
-	hints  *hintProxy
-	nats   *process
-	store  string
-	apis   []*process
-	others []*process // workers and repair
-	urls   []string
-	admins []string // addresses of /metrics
-	spaces []*space
+	pg      *localdev.Postgres
+	pgOp    sync.Mutex // one fault of PostgreSQL at a time
+	sql     *pgxpool.Pool
+	disk    *disk
+	cuts    []*testkit.CommitProxy
+	net     *network
+	hints   *hintProxy
+	nats    *process
+	store   string
+	apis    []*process
+	others  []*process // workers and repair
+	urls    []string
+	admins  []string // addresses of /metrics
+	spaces  []*space
+	token   string   // of the operator
+	secrets []string // nothing but an answer shows them
+	hooks   []*hook
+
+	receivers *receivers
 
 	http http.Client        // for looking at processes
 	stop context.CancelFunc // ends every supervisor
@@ -130,6 +135,9 @@ func (w *world) servers(t testing.TB) error {
 	if err := testkit.Migrate(ctx, w.pg.URL()); err != nil {
 		return err
 	}
+	if err := localdev.MakeLogins(ctx, w.pg.URL()); err != nil {
+		return err
+	}
 	w.sql = testkit.Pool(t, w.pg.URL())
 	for range 2 { // one for the APIs, one for the others
 		w.cuts = append(w.cuts, testkit.CommitCutProxy(t, w.pg.URL()))
@@ -199,7 +207,15 @@ func (w *world) launch(ctx context.Context, bin, shifted string) error {
 
 // program prepares one process with links of its own to every service.
 func (w *world) program(name, path string, cut *testkit.CommitProxy, stub *stubmodel.Server, env ...string) (*process, error) {
-	database, err := w.through(name, "postgres", cut.URL())
+	login := localdev.WorkerLogin
+	if cut == w.cuts[0] {
+		login = localdev.APILogin
+	}
+	own, err := localdev.LoginURL(cut.URL(), login)
+	if err != nil {
+		return nil, err
+	}
+	database, err := w.through(name, "postgres", own)
 	if err != nil {
 		return nil, err
 	}
@@ -218,12 +234,14 @@ func (w *world) program(name, path string, cut *testkit.CommitProxy, stub *stubm
 	admin := fmt.Sprintf("127.0.0.1:%d", port)
 	w.admins = append(w.admins, "http://"+admin)
 	return newProcess(w.dir, name, path, append([]string{
+		w.cfg.encryption(),
 		"HOLDFAST_DATABASE_URL=" + database, "HOLDFAST_NATS_URL=nats://" + nats, "HOLDFAST_ADMIN_LISTEN=" + admin,
 		"HOLDFAST_EXTRACTOR=openai", "HOLDFAST_EMBEDDER=openai", "HOLDFAST_OPENAI_BASE_URL=" + model,
 		"HOLDFAST_OPENAI_MODEL=stub", "HOLDFAST_OPENAI_EMBEDDING_MODEL=stub",
 		"HOLDFAST_MODEL_TIMEOUT=" + modelTimeout.String(), "HOLDFAST_LEASE_TTL=" + leaseTTL.String(),
 		"HOLDFAST_WORKER_POLL=500ms", "HOLDFAST_RETRY_BASE=100ms", "HOLDFAST_REPAIR_INTERVAL=1s", "HOLDFAST_HINT_AGE=2s",
 		"HOLDFAST_RATE_LIMIT=0", "HOLDFAST_LOG_LEVEL=debug",
+		"HOLDFAST_WEBHOOK_ALLOW_NETWORKS=127.0.0.0/8", "HOLDFAST_WEBHOOK_ALLOW_HTTP=true",
 	}, env...))
 }
 

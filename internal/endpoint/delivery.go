@@ -32,6 +32,8 @@ type Parcel struct {
 	Body      []byte
 	Secrets   []Secret // the present one first
 	Active    bool
+	// At is the database's time of this attempt: the clock of a worker may be off by more than receivers put up with.
+	At time.Time
 }
 
 // Receipt is how an attempt ended. Status is 0 when there was no answer; Error is empty for a success.

@@ -1,7 +1,6 @@
 package endtoend
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/holdfast-memory/holdfast/internal/testkit"
@@ -53,6 +52,6 @@ func driftIsFound(s *system) {
 func (s *system) startRepair() *testkit.Process {
 	s.t.Helper()
 	return testkit.StartProcess(s.t, testkit.ProcessConfig{
-		Path: s.bin + "/repair", Args: []string{"--once"}, Env: append(slices.Clone(s.env), "HOLDFAST_HINT_AGE=1ms"),
+		Path: s.bin + "/repair", Args: []string{"--once"}, Env: s.environment("repair", "HOLDFAST_HINT_AGE=1ms"),
 	})
 }

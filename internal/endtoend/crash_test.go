@@ -158,7 +158,7 @@ func TestStoppedWorker(t *testing.T) {
 			s.succeeded(id)
 			heir.Signal(syscall.SIGTERM)
 			heir.Wait(patience)
-			frozen.Signal(syscall.SIGCONT)
+			frozen.Thaw(patience)
 			next := s.add("k2", conversation("u2", "FACT: two")) // the thawed worker is alive and does its work
 			s.succeeded(next)
 			frozen.Signal(syscall.SIGTERM)

@@ -59,7 +59,7 @@ func TestStoreWiped(t *testing.T) {
 	s.startAPI()
 	s.startWorker()
 	repair := testkit.StartProcess(t, testkit.ProcessConfig{
-		Path: s.bin + "/repair", Args: []string{"--every", "1s"}, Env: append(s.env, "HOLDFAST_HINT_AGE=1s"),
+		Path: s.bin + "/repair", Args: []string{"--every", "1s"}, Env: s.environment("repair", "HOLDFAST_HINT_AGE=1s"),
 	})
 	ids := s.addMany("before", 20)
 	s.nats = testkit.RestartNATS(t, s.nats, true)

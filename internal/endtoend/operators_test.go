@@ -127,6 +127,8 @@ func TestOperators(t *testing.T) {
 		t.Errorf("the command shows %s", shown)
 	}
 
+	s.operateKeys(t, want, token)
+
 	// Deleting ends everything.
 	_, hold := s.past(t)
 	s.operate(2, "workspace", "delete", "test") // not without --yes
@@ -150,6 +152,75 @@ func TestOperators(t *testing.T) {
 	id := one[string](s, `SELECT id FROM operators`)
 	s.operate(0, "operator", "revoke", id)
 	want(401, "INVALID_API_KEY", token, "GET", "/admin/v1/acts", "")
+}
+
+// operateKeys makes, lists and ends API keys over HTTP, and asks for health.
+func (s *system) operateKeys(t *testing.T, want func(status int, code, token, method, path, body string) answer, token string) {
+	t.Helper()
+	type shown struct {
+		ID, Reference string
+		Permissions   []string
+		ExpiresAt     *string `json:"expires_at"`
+		RevokedAt     *string `json:"revoked_at"`
+		Secret        *string
+	}
+	const keys = "/admin/v1/workspaces/test/keys"
+	const ask = `{"reference":"ticket 7","name":"crm","permissions":["credits:read"],"expires_at":"2099-01-02T03:04:05Z"}`
+	var made, again shown
+	a := want(201, "", token, "POST", keys, ask)
+	a.into(t, &made)
+	if made.Secret == nil || made.ExpiresAt == nil || len(made.Permissions) != 1 || a.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("made: %s", a.body)
+	}
+	want(200, "", token, "POST", keys, ask).into(t, &again)
+	if again.Secret != nil || again.ID != made.ID || again.Reference != "ticket 7" {
+		t.Fatalf("a repeat shows %+v", again)
+	}
+	want(409, "IDEMPOTENCY_CONFLICT", token, "POST", keys, `{"reference":"ticket 7"}`)
+	want(400, "INVALID_REQUEST", token, "POST", keys, `{"name":"crm"}`)
+	want(400, "INVALID_REQUEST", token, "POST", keys, `{"reference":"r","permissions":["everything"]}`)
+	want(400, "INVALID_REQUEST", token, "POST", keys, `{"reference":"r","permissions":[]}`)
+	want(404, "WORKSPACE_NOT_FOUND", token, "POST", "/admin/v1/workspaces/nobody/keys", ask)
+	want(401, "INVALID_API_KEY", s.key, "POST", keys, ask)
+	var usual shown
+	want(201, "", token, "POST", keys, `{"reference":"usual"}`).into(t, &usual)
+	if len(usual.Permissions) != 5 || usual.ExpiresAt != nil {
+		t.Errorf("a key for an application is %+v", usual)
+	}
+
+	// It opens what it may, until it is revoked.
+	want(200, "", *made.Secret, "GET", "/v1/credits", "")
+	want(403, "INSUFFICIENT_PERMISSION", *made.Secret, "GET", "/v1/memories?user_id=u", "")
+	for range 2 {
+		want(200, "", token, "DELETE", keys+"/"+made.ID, "")
+	}
+	want(401, "INVALID_API_KEY", *made.Secret, "GET", "/v1/credits", "")
+	var list struct{ Keys []shown }
+	want(200, "", token, "GET", keys, "").into(t, &list)
+	if n := len(list.Keys); n < 3 || list.Keys[n-2].ID != made.ID || list.Keys[n-2].RevokedAt == nil || list.Keys[n-2].Secret != nil {
+		t.Errorf("listed %+v", list)
+	}
+	want(200, "", token, "POST", keys, ask).into(t, &again)
+	if again.Secret != nil || again.RevokedAt == nil {
+		t.Errorf("asked for again after its end: %+v", again)
+	}
+	if n := one[int64](s, `SELECT count(*) FROM operator_acts WHERE act = 'key.create' AND subject = $1`, made.ID); n != 1 {
+		t.Errorf("%d acts of one creation", n)
+	}
+
+	var health struct {
+		Status string
+		Work   struct {
+			Waiting, Running int
+			Looked           int `json:"looked_at"`
+		}
+		Pauses []json.RawMessage
+	}
+	want(200, "", token, "GET", "/admin/v1/health", "").into(t, &health)
+	if health.Status == "" || health.Pauses == nil || health.Work.Looked != health.Work.Waiting+health.Work.Running {
+		t.Errorf("health is %+v", health)
+	}
+	want(401, "INVALID_API_KEY", s.key, "GET", "/admin/v1/health", "")
 }
 
 // TestWorkspaceDeletionSurvivesCrashes kills whoever deletes, at each crash point.

@@ -68,8 +68,8 @@ func TestTwoFrozenWorkers(t *testing.T) {
 	announced(first, where)
 	second := s.startWorker(point(where, "stop"))
 	announced(second, where)
-	first.Signal(syscall.SIGCONT)
-	second.Signal(syscall.SIGCONT)
+	first.Thaw(patience)
+	second.Thaw(patience)
 	e := s.succeeded(id)
 	s.succeeded(s.add("k2", conversation("u2", "two"))) // both are alive
 	if len(e.Results) != 1 || one[int64](s, `SELECT count(*) FROM plans p JOIN tasks t ON t.id = p.task_id WHERE t.user_id = 'u'`) != 1 {
@@ -97,7 +97,7 @@ func TestPostgresRestartDuringRepair(t *testing.T) {
 	var repairers []*testkit.Process
 	for range 2 {
 		repairers = append(repairers, testkit.StartProcess(t, testkit.ProcessConfig{
-			Path: s.bin + "/repair", Args: []string{"--every", "100ms"}, Env: s.env,
+			Path: s.bin + "/repair", Args: []string{"--every", "100ms"}, Env: s.environment("repair"),
 		}))
 	}
 	doomed := s.startWorker(point("worker.after_inference", "kill"))

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,8 +86,24 @@ func (s *system) setUpWorkspace() {
 func (s *system) start(name string, env ...string) *testkit.Process {
 	s.t.Helper()
 	return testkit.StartProcess(s.t, testkit.ProcessConfig{
-		Path: filepath.Join(s.bin, name), Env: append(append([]string{}, s.env...), env...),
+		Path: filepath.Join(s.bin, name), Env: s.environment(name, env...),
 	})
+}
+
+// environment is that of a program of that name: it logs in at the database as its kind does, not as the owner.
+func (s *system) environment(name string, more ...string) []string {
+	s.t.Helper()
+	login := localdev.WorkerLogin
+	if name == "api" {
+		login = localdev.APILogin
+	}
+	env := append(append([]string{}, s.env...), more...)
+	for i, entry := range env {
+		if variable, value, _ := strings.Cut(entry, "="); variable == "HOLDFAST_DATABASE_URL" || variable == "HOLDFAST_DATABASE_DIRECT_URL" {
+			env[i] = variable + "=" + testkit.As(s.t, login, value)
+		}
+	}
+	return env
 }
 
 // startAPI starts an API on a free port and waits until it answers.
@@ -127,7 +144,7 @@ func (s *system) startWorker(env ...string) *testkit.Process {
 func (s *system) repairOnce() string {
 	s.t.Helper()
 	p := testkit.StartProcess(s.t, testkit.ProcessConfig{
-		Path: filepath.Join(s.bin, "repair"), Args: []string{"--once"}, Env: append(s.env, "HOLDFAST_HINT_AGE=1ms"),
+		Path: filepath.Join(s.bin, "repair"), Args: []string{"--once"}, Env: s.environment("repair", "HOLDFAST_HINT_AGE=1ms"),
 	})
 	if code := p.Wait(patience); code != 0 {
 		s.t.Fatalf("repair ended with %d", code)

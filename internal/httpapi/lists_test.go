@@ -76,6 +76,12 @@ func TestLists(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	fillEvents(w, 25)
+	for i := range 3 {
+		delivery := eventIn(task.EventSucceeded)
+		delivery.AcceptedAt = delivery.AcceptedAt.Add(time.Duration(i) * time.Minute)
+		delivery.Kind = task.Webhook
+		w.put("all", delivery)
+	}
 	for i := range 7 {
 		at := time.Date(2026, 1, 1, 0, 0, 10-i, 123456000, time.UTC)
 		w.records = append(w.records, memory.Record{
@@ -88,8 +94,9 @@ func TestLists(t *testing.T) {
 	w.entries = append(w.entries, credit.Entry{Type: credit.Grant, Amount: 1000, Reference: "r"})
 
 	for target, want := range map[string]int{
-		"/v1/events?limit=3": 20, "/v1/events?limit=100": 20, "/v1/events?type=memory_add&limit=2": 5, "/v1/operations?limit=7": 25,
-		"/v1/events?status=FAILED&limit=4": 10, "/v1/operations?status=FAILED&type=memory_add&limit=1": 2,
+		"/v1/events?limit=3": 20, "/v1/events?limit=100": 20, "/v1/events?type=memory_add&limit=2": 5, "/v1/operations?limit=7": 28,
+		"/v1/operations?type=webhook_delivery&limit=2": 3,
+		"/v1/events?status=FAILED&limit=4":             10, "/v1/operations?status=FAILED&type=memory_add&limit=1": 2,
 		"/v1/memories?user_id=%20u%20&limit=2": 7, "/v1/memories?user_id=v&limit=2": 0, "/v1/credits/entries?limit=3": 8,
 	} {
 		t.Run(target, func(t *testing.T) {

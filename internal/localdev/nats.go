@@ -24,13 +24,17 @@ type NATSConfig struct {
 	StoreDir string // made if missing; only hints are in it, so it may be deleted while the server is down
 	Port     int    // 0 takes a free one
 	LogFile  string // empty: no log
+	// ConfigFile is a configuration of nats-server for what isn't said here: TLS and users. Empty: everybody may do
+	// everything, from this machine.
+	ConfigFile string
 }
 
 // NATS is a NATS server with JetStream inside this process, on 127.0.0.1 only.
 type NATS struct {
-	srv  *server.Server
-	dir  string
-	port int
+	srv    *server.Server
+	dir    string
+	port   int
+	config string
 }
 
 // StartNATS starts a server and returns when it takes connections. It installs no signal handlers and writes nothing to
@@ -55,18 +59,11 @@ func StartNATS(ctx context.Context, cfg NATSConfig) (*NATS, error) {
 	if err := os.MkdirAll(cfg.StoreDir, 0o700); err != nil {
 		return nil, fmt.Errorf("start nats: create store: %w", err)
 	}
-	srv, err := server.NewServer(&server.Options{
-		ServerName:         "holdfast",
-		Host:               "127.0.0.1",
-		Port:               port,
-		JetStream:          true,
-		StoreDir:           cfg.StoreDir,
-		JetStreamMaxStore:  natsMaxStore,
-		JetStreamMaxMemory: natsMaxMemory,
-		NoSigs:             true,
-		NoLog:              cfg.LogFile == "",
-		LogFile:            cfg.LogFile,
-	})
+	options, err := cfg.options(port)
+	if err != nil {
+		return nil, fmt.Errorf("start nats: %w", err)
+	}
+	srv, err := server.NewServer(options)
 	if err != nil {
 		return nil, fmt.Errorf("start nats: %w", err)
 	}
@@ -74,7 +71,7 @@ func StartNATS(ctx context.Context, cfg NATSConfig) (*NATS, error) {
 		srv.ConfigureLogger()
 	}
 	srv.Start()
-	n := &NATS{srv: srv, dir: cfg.StoreDir, port: port}
+	n := &NATS{srv: srv, dir: cfg.StoreDir, port: port, config: cfg.ConfigFile}
 	wait := natsReady
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, time.Until(deadline))
@@ -86,6 +83,21 @@ func StartNATS(ctx context.Context, cfg NATSConfig) (*NATS, error) {
 	return n, nil
 }
 
+func (cfg NATSConfig) options(port int) (*server.Options, error) {
+	o := &server.Options{}
+	if cfg.ConfigFile != "" {
+		var err error
+		if o, err = server.ProcessConfigFile(cfg.ConfigFile); err != nil {
+			return nil, fmt.Errorf("read configuration: %w", err)
+		}
+	}
+	o.ServerName, o.Host, o.Port = "holdfast", "127.0.0.1", port
+	o.JetStream, o.StoreDir = true, cfg.StoreDir
+	o.JetStreamMaxStore, o.JetStreamMaxMemory = natsMaxStore, natsMaxMemory
+	o.NoSigs, o.NoLog, o.LogFile = true, cfg.LogFile == "", cfg.LogFile
+	return o, nil
+}
+
 // URL is where clients connect to.
 func (n *NATS) URL() string { return "nats://" + loopback(n.port) }
 
@@ -94,6 +106,9 @@ func (n *NATS) Port() int { return n.port }
 
 // StoreDir is where JetStream keeps its files.
 func (n *NATS) StoreDir() string { return n.dir }
+
+// ConfigFile is the configuration that it was started with; empty without one.
+func (n *NATS) ConfigFile() string { return n.config }
 
 // Stop ends the server and returns when its connections are closed and its files written, or when ctx ends. It may be
 // called twice.

@@ -100,6 +100,12 @@ func TestPostgres(t *testing.T) {
 		require.NotContains(t, string(log), "canary-93b1")
 	})
 
+	t.Run("MakesNoLoginsInADatabaseOfAnEarlierBuild", func(t *testing.T) {
+		t.Parallel()
+		pg := start(t, localdev.PostgresConfig{DataDir: filepath.Join(stateDir(t), "postgres")})
+		require.ErrorContains(t, localdev.MakeLogins(bounded(t), pg.URL()), "another state directory")
+	})
+
 	t.Run("EndsWhenItsParentIsKilledAndStartsAgain", func(t *testing.T) {
 		t.Parallel()
 		dir := filepath.Join(stateDir(t), "postgres")

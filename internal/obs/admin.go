@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,8 @@ const (
 	// adminReadBound and adminWriteBound are for small requests and answers on a near network.
 	adminReadBound  = 5 * time.Second
 	adminWriteBound = 15 * time.Second
+	// profileBound is for the longest profile that is of use, one minute, and its transfer.
+	profileBound = 75 * time.Second
 )
 
 // ErrNotReady is why a process that is starting or stopping answers 503.
@@ -28,6 +31,7 @@ type Admin struct {
 	check    func(context.Context) error
 	listener net.Listener
 	ready    atomic.Bool
+	profiles bool
 
 	mu      sync.Mutex
 	server  *http.Server
@@ -49,7 +53,11 @@ func (a *Admin) Addr() string { return a.listener.Addr().String() }
 // SetReady turns /readyz on, and off before anything else stops.
 func (a *Admin) SetReady(ready bool) { a.ready.Store(ready) }
 
-// Handler serves the three routes.
+// ShowProfiles adds /debug/pprof. It is called before Start. Profiles hold no text of a caller, but taking one slows the
+// process down, so that they are for a listener that only operators reach.
+func (a *Admin) ShowProfiles() { a.profiles = true }
+
+// Handler serves the routes.
 func (a *Admin) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.metrics.Handler())
@@ -61,6 +69,11 @@ func (a *Admin) Handler() http.Handler {
 		}
 		say(w, http.StatusOK, "ready")
 	})
+	if a.profiles { // not cmdline: flags can hold secrets
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
 	return mux
 }
 
@@ -83,6 +96,9 @@ func (a *Admin) Start(context.Context) error {
 	}
 	server := &http.Server{
 		Handler: a.Handler(), ReadHeaderTimeout: adminReadBound, ReadTimeout: adminReadBound, WriteTimeout: adminWriteBound,
+	}
+	if a.profiles {
+		server.WriteTimeout = profileBound
 	}
 	a.server = server
 	go func() { _ = server.Serve(a.listener) }() // ends with Stop; a broken listener shows in the platform's probes

@@ -49,7 +49,7 @@ func TestLogger(t *testing.T) {
 	})
 }
 
-func serveAdmin(t *testing.T, m *Metrics, check func(context.Context) error) *Admin {
+func serveAdmin(t *testing.T, m *Metrics, check func(context.Context) error, settings ...func(*Admin)) *Admin {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -58,6 +58,9 @@ func serveAdmin(t *testing.T, m *Metrics, check func(context.Context) error) *Ad
 	admin, err := NewAdmin(listener, m, check)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, set := range settings {
+		set(admin)
 	}
 	if err := admin.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -118,6 +121,22 @@ func TestAdmin(t *testing.T) {
 		}
 		if status, _ := get(t, admin, "/healthz"); status != http.StatusOK {
 			t.Fatalf("it is alive all the time: %d", status)
+		}
+	})
+
+	t.Run("ShowsProfilesOnlyWhenTold", func(t *testing.T) {
+		t.Parallel()
+		check := func(context.Context) error { return nil }
+		if status, _ := get(t, serveAdmin(t, NewMetrics("test"), check), "/debug/pprof/goroutine?debug=1"); status != http.StatusNotFound {
+			t.Fatalf("by default: %d", status)
+		}
+		admin := serveAdmin(t, NewMetrics("test"), check, (*Admin).ShowProfiles)
+		if status, body := get(t, admin, "/debug/pprof/goroutine?debug=1"); status != http.StatusOK || !strings.Contains(body, "goroutine profile: total") {
+			t.Fatalf("when told: %d %s", status, body)
+		}
+		// The command line can hold secrets.
+		if status, _ := get(t, admin, "/debug/pprof/cmdline"); status != http.StatusNotFound {
+			t.Fatalf("the command line: %d", status)
 		}
 	})
 

@@ -21,6 +21,7 @@ const (
 	Retry            = "event.retry"
 	Cancel           = "event.cancel"
 	Erase            = "scope.erase"
+	ForgetItems      = "items.forget"
 	Export           = "workspace.export"
 	Import           = "workspace.import"
 	CreateWebhook    = "webhook.create"
@@ -30,6 +31,7 @@ const (
 	ReplayWebhook    = "webhook.replay"
 	CreateOperator   = "operator.create"
 	RevokeOperator   = "operator.revoke"
+	RotateEncryption = "encryption.rotate"
 )
 
 // MinActRetention is how long acts are kept at least: the database refuses to remove them before.

@@ -49,7 +49,9 @@ type Limits struct {
 
 // Key is what may be shown of an API key. Its secret is not kept.
 type Key struct {
-	ID          string
+	ID string
+	// Reference is what the key was asked for with, empty for one that was asked for without.
+	Reference   string
 	Name        string
 	Permissions []access.Permission
 	CreatedAt   time.Time
@@ -57,6 +59,16 @@ type Key struct {
 	RevokedAt   *time.Time
 	// RateLimit is how many requests a minute the key may make, 0 for no limit beside its workspace's.
 	RateLimit int
+}
+
+// KeyAsk is what an operator wants of a new key.
+type KeyAsk struct {
+	// Reference makes one key however often it is asked for.
+	Reference   string
+	Name        string
+	Permissions []access.Permission
+	// ExpiresAt is when it ends by itself, nil for never.
+	ExpiresAt *time.Time
 }
 
 // Operator is what may be shown of a token for the admin API.

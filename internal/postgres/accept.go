@@ -202,6 +202,10 @@ func (tx *Tx) insertAccepted(ctx context.Context, item write.Acceptance, answer 
 	lane := item.Scope.Lane()
 	now := tx.db.now()
 	hint := task.Hint{TaskID: item.TaskID, WorkspaceID: item.WorkspaceID, Priority: item.Priority}
+	payload, err := tx.seal(atCommand(item.WorkspaceID, item.TaskID), item.Payload)
+	if err != nil {
+		return err
+	}
 	b := &batch{}
 	if err := tx.addRoom(b, item.WorkspaceID, 1); err != nil {
 		return err
@@ -210,7 +214,7 @@ func (tx *Tx) insertAccepted(ctx context.Context, item write.Acceptance, answer 
 	b.query("insert task", insertTaskSQL, pgx.NamedArgs{
 		"task": item.TaskID, "workspace": item.WorkspaceID, "kind": string(item.Kind), "lane": lane[:],
 		"user_id": item.Scope.UserID, "agent_id": item.Scope.AgentID, "run_id": item.Scope.RunID,
-		"app_id": item.Scope.AppID, "ordered": item.Ordered, "priority": item.Priority, "command": item.Payload,
+		"app_id": item.Scope.AppID, "ordered": item.Ordered, "priority": item.Priority, "command": payload,
 		"payload_format": item.Format, "policy": item.Policy, "key_hash": item.Claim.KeyHash[:], "price": item.Price,
 		"now": now,
 	}, func(rows pgx.Rows) error {
@@ -252,7 +256,7 @@ func addHold(b *batch, workspace uuid.UUID, price credit.Amount) {
 // insufficient makes the refusal of a hold, with what was required and what was there a moment later.
 func (db *DB) insufficient(ctx context.Context, workspace uuid.UUID, price credit.Amount) error {
 	var available int64
-	err := db.read(ctx, "balance of a refused hold", availableSQL, pgx.NamedArgs{"workspace": workspace},
+	err := db.read(ctx, of(workspace), "balance of a refused hold", availableSQL, pgx.NamedArgs{"workspace": workspace},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				if err := rows.Scan(&available); err != nil {

@@ -65,11 +65,19 @@ WITH done AS (` + sql + `), act AS (` + insertActSQL + `
 SELECT * FROM done`
 }
 
+// reach is the act's workspace. An act on operators is about no workspace, and only the owner's to do.
+func (a act) reach() reach {
+	if a.workspace == uuid.Nil {
+		return unbound
+	}
+	return of(a.workspace)
+}
+
 // recorded runs a statement that changes rows and returns them, and records the act with it.
 func (db *DB) recorded(ctx context.Context, a act, name, sql string, args pgx.NamedArgs, scan func(pgx.Rows) error) error {
 	all := a.args(ctx, db.now())
 	maps.Copy(all, args)
-	return db.alone(ctx, name, recordedSQL(sql), all, scan)
+	return db.alone(ctx, a.reach(), name, recordedSQL(sql), all, scan)
 }
 
 // eventSubject names an event as it is shown.
@@ -106,14 +114,15 @@ func (db *DB) Acts(ctx context.Context, query operator.ActQuery) (operator.ActPa
 		"none": uuid.Nil, "workspace": nil, "act": query.Act, "actor": query.Actor, "after_at": nil, "after_id": nil,
 		"limit": limit + 1,
 	}
+	within := everyone
 	if query.Workspace != uuid.Nil {
-		args["workspace"] = query.Workspace
+		args["workspace"], within = query.Workspace, of(query.Workspace)
 	}
 	if query.After != nil {
 		args["after_at"], args["after_id"] = query.After.At, query.After.ID
 	}
 	var page operator.ActPage
-	err := db.read(ctx, "read acts", actsSQL, args, func(rows pgx.Rows) (err error) {
+	err := db.read(ctx, within, "read acts", actsSQL, args, func(rows pgx.Rows) (err error) {
 		page.Acts, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a operator.Act, err error) {
 			err = row.Scan(&a.ID, &a.At, &a.Actor, &a.Origin, &a.RequestID, &a.Workspace, &a.Act, &a.Subject, &a.Details)
 			a.At = a.At.UTC()
@@ -135,14 +144,14 @@ const forgetActsSQL = `
 DELETE FROM operator_acts
  WHERE id IN (SELECT a.id FROM operator_acts a
                WHERE a.at < (SELECT coalesce(@now::timestamptz, clock_timestamp())) - make_interval(secs => @older)
-               ORDER BY a.at LIMIT @limit FOR UPDATE SKIP LOCKED)
+               ORDER BY a.at LIMIT @limit)
 RETURNING id`
 
 // ForgetActs implements repair.Retention.
 func (db *DB) ForgetActs(ctx context.Context, older time.Duration, limit int) (repair.Swept, error) {
 	gone := 0
 	args := pgx.NamedArgs{"now": db.now(), "older": inSeconds(older), "limit": limit}
-	err := db.alone(ctx, "forget acts", forgetActsSQL, args, func(rows pgx.Rows) error {
+	err := db.alone(ctx, unbound, "forget acts", forgetActsSQL, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			gone++
 		}

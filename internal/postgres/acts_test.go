@@ -9,7 +9,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-memory/holdfast/internal/access"
+	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/credit"
+	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/operator"
 	"github.com/holdfast-memory/holdfast/internal/postgres"
 	"github.com/holdfast-memory/holdfast/internal/task"
@@ -116,6 +118,71 @@ func TestActs(t *testing.T) {
 		w.accept("everyday", say("u", "y"))
 		if again := actNames(w.acted()[before:]); again != got {
 			t.Errorf("an everyday write is recorded: %s", again)
+		}
+	})
+
+	t.Run("AForgetIsAnEraseWithoutTheItemsNames", func(t *testing.T) {
+		t.Parallel()
+		w := newItemWorld(t, 100)
+		w.keep(input("named after "+secret, "first"), input("b", "second"))
+		event := w.task("b")
+		before := len(w.acted())
+		for range 2 { // the second finds nothing
+			if _, err := w.items.Forget(t.Context(), w.caller, "u", write.Forget{IDs: []string{"named after " + secret}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.items.Forget(t.Context(), w.caller, "u", write.Forget{All: true}); err != nil {
+			t.Fatal(err)
+		}
+		acts := w.acted()[before:]
+		if got := actNames(acts); got != "items.forget items.forget" {
+			t.Fatalf("recorded %s", got)
+		}
+		for _, a := range acts {
+			if strings.Contains(a.Subject+string(a.Details), secret) || string(a.Details) != `{"items": 1, "cancelled": 1}` {
+				t.Errorf("%s %s", a.Subject, a.Details)
+			}
+		}
+		if acts[1].Subject != "evt_"+event.String() {
+			t.Errorf("forgotten was %s, recorded %s", event, acts[1].Subject)
+		}
+	})
+
+	t.Run("EachPieceOfAForgetHasItsRecord", func(t *testing.T) {
+		t.Parallel()
+		w := newItemWorld(t, 100)
+		for i := range 3 {
+			w.keep(input(keyName(i), "text"))
+		}
+		before := len(w.acted())
+		ctx := access.As(t.Context(), access.Actor{Name: "key:k", Origin: "192.0.2.7"})
+		for {
+			forgot, err := w.db.ForgetItems(ctx, write.ForgetAsk{WorkspaceID: w.caller.Workspace.ID, Account: "u", Limit: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !forgot.More {
+				break
+			}
+		}
+		acts := w.acted()[before:]
+		if actNames(acts) != "items.forget items.forget" || acts[0].Actor != "key:k" || acts[0].Subject == acts[1].Subject {
+			t.Fatalf("%+v", acts)
+		}
+	})
+
+	t.Run("FeedbackIsAnEverydayWrite", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 100)
+		id := w.remember(memory.Scope{UserID: "u"}, "tea")[0]
+		before := len(w.acted())
+		positive := command.Positive
+		if _, err := w.db.GiveFeedback(t.Context(), w.caller.Workspace.ID, command.Feedback{Memory: id, Verdict: &positive}); err != nil {
+			t.Fatal(err)
+		}
+		if got := actNames(w.acted()[before:]); got != "" {
+			t.Fatalf("recorded %s", got)
 		}
 	})
 

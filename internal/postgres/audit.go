@@ -153,7 +153,7 @@ func named(ids []uuid.UUID, id *uuid.UUID) []uuid.UUID {
 // auditSQL returns the query of a check, false for one that isn't known. A query may use @at, the snapshot's time,
 // @stuck, @input_kept and @max_attempts.
 func auditSQL(check string) (sql string, known bool) {
-	for _, part := range []func(string) string{auditTaskSQL, auditRecordSQL, auditMoneySQL, auditPrivacySQL, auditEdgeSQL} {
+	for _, part := range []func(string) string{auditTaskSQL, auditRecordSQL, auditMoneySQL, auditPrivacySQL, auditEdgeSQL, auditActSQL} {
 		if sql := part(check); sql != "" {
 			return sql, true
 		}

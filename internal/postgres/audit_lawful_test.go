@@ -100,8 +100,11 @@ func TestAuditOfLawfulStates(t *testing.T) {
 			sql   string
 			stuck bool
 		}{
-			"nobody":                {`SELECT 1`, true},
-			"a suspended workspace": {`UPDATE workspaces SET suspended_at = now()`, false},
+			"nobody": {`SELECT 1`, true},
+			"a suspended workspace": {`
+WITH w AS (UPDATE workspaces SET suspended_at = now() RETURNING id)
+INSERT INTO operator_acts (id, at, actor, origin, request_id, workspace_id, act, subject)
+SELECT gen_random_uuid(), now(), 'system', 'process', '', id, 'workspace.suspend', id::text FROM w`, false},
 			"a paused provider": {`INSERT INTO provider_pauses (provider, paused_until, class, updated_at)
 VALUES ('p', now() + interval '2 hours', 'provider_unavailable', now())`, false},
 			"a backlog": {`UPDATE tasks SET claimed_at = now() + interval '55 minutes' WHERE lease_token IS NOT NULL`, false},

@@ -85,6 +85,13 @@ func fillAudit(t *testing.T, pool *pgxpool.Pool, events int) {
 		`INSERT INTO idempotency_keys SELECT ws, sha256(id::text::bytea), lane, 1, id FROM filled`,
 		`INSERT INTO credit_accounts SELECT DISTINCT ws, 0, 0 FROM filled`,
 		`INSERT INTO credit_grants (id, workspace_id, reference, amount) SELECT gen_random_uuid(), ws, 'r', 2 * count(*) FROM filled GROUP BY ws`,
+		`INSERT INTO api_keys (id, workspace_id, secret_hash, scopes) SELECT lpad(n::text, 12, '0'), ws, lane, '{}' FROM filled WHERE n % 10 = 0`,
+		`INSERT INTO operator_acts (id, at, actor, origin, request_id, workspace_id, act, subject, details)
+ SELECT gen_random_uuid(), now(), 'x', 'y', '', x.ws, x.act, x.subject, x.details
+   FROM (SELECT DISTINCT ws, 'workspace.create' AS act, ws::text AS subject, '{}'::jsonb AS details FROM filled
+         UNION ALL SELECT ws, 'credits.grant', 'r', jsonb_build_object('amount', 2 * count(*)) FROM filled GROUP BY ws
+         UNION ALL SELECT ws, 'key.create', lpad(n::text, 12, '0'), '{}' FROM filled WHERE n % 10 = 0
+         UNION ALL SELECT ws, 'webhook.change', n::text, '{}' FROM filled) x`,
 		`WITH r AS (INSERT INTO task_runs (task_id, generation, workspace_id, amount, outcome, opened_at) SELECT id, 1, ws, 2, 'succeeded', at FROM filled)
  INSERT INTO credit_closings (task_id, generation, workspace_id, outcome, amount, settled, released, closed_at) SELECT id, 1, ws, 'succeeded', 2, 2, 0, at FROM filled`,
 		`INSERT INTO task_attempts (task_id, claim, workspace_id, generation, worker, claimed_at, ended_at, ending) SELECT id, 1, ws, 1, 'w', at, at, 'succeeded' FROM filled`,

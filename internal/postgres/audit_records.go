@@ -138,19 +138,14 @@ SELECT 'a memory is not what its history says', m.workspace_id, h.task_id, m.id
     OR h.event IN ('ADD', 'UPDATE') AND h.new_text IS DISTINCT FROM m.text
     OR h.event = 'INVALIDATE' AND (h.old_text IS DISTINCT FROM m.text OR m.valid_to IS NULL OR m.superseded_by IS NULL)`
 
-// auditOutcomesSQL is about commands whose outcome follows from their results alone. That an item's earlier memories were
-// replaced may count as a change or not.
+// auditOutcomesSQL is about commands whose outcome follows from their results alone.
 const auditOutcomesSQL = `
 SELECT 'the outcome of an event is not that of its results', t.workspace_id, t.id, NULL::uuid
   FROM all_tasks t
-  LEFT JOIN (SELECT r.task_id, count(*) AS n, coalesce(bool_or(r.event <> 'NONE'), false) AS changed,
-                    count(*) FILTER (WHERE r.ordinal < ` + replacedFromSQL + `) AS planned,
-                    coalesce(bool_or(r.event <> 'NONE') FILTER (WHERE r.ordinal < ` + replacedFromSQL + `), false) AS planned_changed
-               FROM task_results r GROUP BY r.task_id) r ON r.task_id = t.id
+  LEFT JOIN LATERAL (SELECT count(*) AS n, coalesce(bool_or(r.event <> 'NONE'), false) AS changed
+                       FROM task_results r WHERE r.task_id = t.id) r ON true
  WHERE t.status = 'succeeded' AND t.kind IN ('memory_infer', 'memory_add', 'memory_item', 'memory_update', 'memory_delete')
-   AND t.outcome IS DISTINCT FROM CASE WHEN r.changed THEN 'STORED' WHEN r.n > 0 THEN 'UNCHANGED' ELSE 'NO_MEMORY' END
-   AND (t.kind <> 'memory_item'
-        OR t.outcome IS DISTINCT FROM CASE WHEN r.planned_changed THEN 'STORED' WHEN r.planned > 0 THEN 'UNCHANGED' ELSE 'NO_MEMORY' END)`
+   AND t.outcome IS DISTINCT FROM CASE WHEN r.changed THEN 'STORED' WHEN r.n > 0 THEN 'UNCHANGED' ELSE 'NO_MEMORY' END`
 
 const auditTermsSQL = `
 SELECT 'a live memory has no terms of its text', m.workspace_id, m.task_id, m.id

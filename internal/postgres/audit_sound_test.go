@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/holdfast-memory/holdfast/internal/access"
 	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/endpoint"
 	"github.com/holdfast-memory/holdfast/internal/memory"
@@ -39,6 +40,7 @@ END $$`)
 	w.lanes()
 	w.changes()
 	w.others()
+	w.operated()
 	w.name("workspace", w.caller.Workspace.ID)
 	w.name("fence", w.fenceOf("u9"))
 	return w
@@ -141,6 +143,43 @@ SELECT $1, pg_snapshot_xmin(pg_current_snapshot()),
 	w.name("import", imported)
 	w.toEnd(w.db.ImportJob(), w.claimMove(imported))
 	w.caller = ours
+}
+
+// operated is about what operators do.
+func (w soundWorld) operated() {
+	w.t.Helper()
+	must := func(err error) {
+		w.t.Helper()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	ctx, ours := w.t.Context(), w.caller.Workspace.ID
+	_, err := w.db.CreateKey(ctx, ours, "kept", access.Permissions(), nil)
+	must(err)
+	ended, err := w.db.CreateKey(ctx, ours, "ended", access.Permissions(), nil)
+	must(err)
+	must(w.db.RevokeKey(ctx, ours, ended.ID()))
+	_, err = w.db.CreateOperator(ctx, "ann")
+	must(err)
+	bob, err := w.db.CreateOperator(ctx, "bob")
+	must(err)
+	must(w.db.RevokeOperator(ctx, bob.ID()))
+	_, err = w.db.SuspendWorkspace(ctx, ours.String(), true)
+	must(err)
+	_, err = w.db.SuspendWorkspace(ctx, ours.String(), false)
+	must(err)
+	suspended, deleted := w.workspace(0).Workspace.ID, w.workspace(0).Workspace.ID
+	_, err = w.db.SuspendWorkspace(ctx, suspended.String(), true)
+	must(err)
+	_, err = w.db.CreateKey(ctx, deleted, "gone", access.Permissions(), nil)
+	must(err)
+	_, _, err = w.db.DeleteWorkspace(ctx, deleted.String())
+	must(err)
+	w.name("suspended workspace", suspended)
+	w.name("deleted workspace", deleted)
+	_, err = w.db.Cancel(ctx, ours, w.add("cancelled", "u10"))
+	must(err)
 }
 
 // overtaken waits until the feed has come past everything that has ended: other tests' transactions hold it back for

@@ -13,7 +13,7 @@ import (
 )
 
 // breach breaks one thing of a sound world and says what an audit then finds: the first of finds names about, an event,
-// a memory or a workspace.
+// a memory or a workspace, or nothing for what belongs to none of them.
 type breach struct {
 	name  string
 	sql   string
@@ -35,6 +35,7 @@ func TestAudit(t *testing.T) {
 
 	for name, breaches := range map[string][]breach{
 		"Tasks": taskBreaches(), "Records": recordBreaches(), "Money": moneyBreaches(), "Privacy": privacyBreaches(), "Edges": edgeBreaches(),
+		"Acts": actBreaches(),
 	} {
 		t.Run("FindsEachBreachAndNothingElse/"+name, func(t *testing.T) {
 			t.Parallel()
@@ -50,7 +51,7 @@ func TestAudit(t *testing.T) {
 	t.Run("EveryWayOfBeingWrongIsTested", func(t *testing.T) {
 		t.Parallel()
 		tested := map[string]bool{}
-		for _, b := range slices.Concat(taskBreaches(), recordBreaches(), moneyBreaches(), privacyBreaches(), edgeBreaches()) {
+		for _, b := range slices.Concat(taskBreaches(), recordBreaches(), moneyBreaches(), privacyBreaches(), edgeBreaches(), actBreaches()) {
 			tested[b.finds[0]] = true
 		}
 		for _, way := range waysToBeWrong(t) {
@@ -64,7 +65,10 @@ func TestAudit(t *testing.T) {
 // breached breaks the world and checks what an audit finds.
 func (w *world) breached(b breach) {
 	w.t.Helper()
-	about := one[uuid.UUID](w, `SELECT `+b.about)
+	about := uuid.Nil
+	if b.about != "" {
+		about = one[uuid.UUID](w, `SELECT `+b.about)
+	}
 	w.exec(b.sql)
 	report, err := w.audited(audit.Options{})
 	if err != nil {
@@ -75,8 +79,9 @@ func (w *world) breached(b breach) {
 	for _, f := range report.Findings() {
 		way := f.Check + ": " + f.Detail
 		found = append(found, way)
+		rows := slices.Concat(f.Events, f.Memories, f.Workspaces)
 		named = named || way == b.finds[0] && f.Count == max(b.count, 1) &&
-			slices.Contains(slices.Concat(f.Events, f.Memories, f.Workspaces), about)
+			(slices.Contains(rows, about) || b.about == "" && len(rows) == 0)
 	}
 	want := slices.Sorted(slices.Values(b.finds))
 	if slices.Sort(found); !slices.Equal(found, want) {

@@ -57,7 +57,7 @@ func (j batchJob) Next(ctx context.Context, l worker.Lease) (worker.Chunk, error
 	total := len(batch.Changes)
 	p := piece{from: min(int(l.Cursor), total), total: total}
 	var stop bool
-	if err := j.db.read(ctx, "stop asked", stopAskedSQL, pgx.NamedArgs{"task": l.TaskID}, one(&stop)); err != nil {
+	if err := j.db.read(ctx, of(l.WorkspaceID), "stop asked", stopAskedSQL, pgx.NamedArgs{"task": l.TaskID}, one(&stop)); err != nil {
 		return worker.Chunk{}, err
 	}
 	if stop { // nothing more is applied
@@ -99,7 +99,7 @@ func one[T any](v *T) func(pgx.Rows) error {
 
 func (j batchJob) look(ctx context.Context, workspace uuid.UUID, changes []command.Change) (map[uuid.UUID]seen, error) {
 	records := make(map[uuid.UUID]seen, len(changes))
-	err := j.db.read(ctx, "batch targets", batchTargetsSQL, pgx.NamedArgs{
+	err := j.db.read(ctx, of(workspace), "batch targets", batchTargetsSQL, pgx.NamedArgs{
 		"workspace": workspace, "ids": idsOf(changes), "now": j.db.now(),
 	}, func(rows pgx.Rows) error {
 		for rows.Next() {

@@ -240,7 +240,7 @@ func (j batchJob) moved(ctx context.Context, l worker.Lease) worker.Done {
 	var stage task.Stage
 	var cursor int64
 	var mine bool
-	err := j.db.alone(ctx, "where is it", whereInPiecesSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token},
+	err := j.db.alone(ctx, of(l.WorkspaceID), "where is it", whereInPiecesSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				if err := rows.Scan(&status, &stage, &cursor, &mine); err != nil {

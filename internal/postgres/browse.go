@@ -21,7 +21,7 @@ SELECT ` + recordColumnsSQL + `,
 // KeptMemory implements recall.BrowseStore.
 func (db *DB) KeptMemory(ctx context.Context, workspace, id uuid.UUID) (recall.Kept, error) {
 	var found []recall.Kept
-	err := db.read(ctx, "read kept memory", keptSQL, pgx.NamedArgs{"id": id, "workspace": workspace, "now": db.now()},
+	err := db.read(ctx, of(workspace), "read kept memory", keptSQL, pgx.NamedArgs{"id": id, "workspace": workspace, "now": db.now()},
 		func(rows pgx.Rows) (err error) {
 			found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (kept recall.Kept, err error) {
 				kept.Record, err = scanRecordAnd(row, &kept.Expired, &kept.Deleted)
@@ -53,7 +53,7 @@ func (db *DB) BrowseMemories(ctx context.Context, workspace uuid.UUID, query rec
 		"workspace": workspace, "latest": query.LatestOnly, "now": db.now(), "limit": query.Size + 1, "offset": query.Offset(),
 	}
 	listed := browsedSQL + visibleSQL(query.Expired) + inScope(query.Scope, args) + inFilter(query.Filter, args)
-	records, err := db.records(ctx, "browse memories", `SELECT `+recordColumnsSQL+listed+newestSQL+pageSQL, args)
+	records, err := db.records(ctx, workspace, "browse memories", `SELECT `+recordColumnsSQL+listed+newestSQL+pageSQL, args)
 	if err != nil {
 		return recall.Browsed{}, err
 	}
@@ -63,12 +63,12 @@ func (db *DB) BrowseMemories(ctx context.Context, workspace uuid.UUID, query rec
 	} else if len(records) > 0 || query.Page == 1 {
 		return found, nil
 	}
-	found.Total, err = db.count(ctx, "count memories", `SELECT count(*)`+listed, args)
+	found.Total, err = db.count(ctx, workspace, "count memories", `SELECT count(*)`+listed, args)
 	return found, err
 }
 
-func (db *DB) count(ctx context.Context, name, sql string, args pgx.NamedArgs) (n int64, err error) {
-	err = db.read(ctx, name, sql, args, func(rows pgx.Rows) error {
+func (db *DB) count(ctx context.Context, workspace uuid.UUID, name, sql string, args pgx.NamedArgs) (n int64, err error) {
+	err = db.read(ctx, of(workspace), name, sql, args, func(rows pgx.Rows) error {
 		n, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
 		return err
 	})
@@ -95,7 +95,7 @@ SELECT total.kind, total.entities, p.id, p.memories, p.created_at, p.updated_at
 func (db *DB) BrowseEntities(ctx context.Context, workspace uuid.UUID, page recall.PageQuery) (recall.BrowsedEntities, error) {
 	found := recall.BrowsedEntities{Totals: map[recall.EntityType]int64{}}
 	args := pgx.NamedArgs{"workspace": workspace, "now": db.now(), "limit": page.Size, "offset": page.Offset()}
-	err := db.read(ctx, "browse entities", browseEntitiesSQL, args, func(rows pgx.Rows) error {
+	err := db.read(ctx, of(workspace), "browse entities", browseEntitiesSQL, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var kind recall.EntityType
 			var total int64
@@ -137,12 +137,12 @@ func (r *EventReader) BrowseEvents(ctx context.Context, workspace uuid.UUID, kin
 	args := pgx.NamedArgs{"workspace": workspace, "kinds": names, "offset": page.Offset() - 1}
 	var found recall.BrowsedEvents
 	var err error
-	if found.Total, err = r.db.count(ctx, "count events", countEventsSQL, args); err != nil || int64(page.Offset()) >= found.Total {
+	if found.Total, err = r.db.count(ctx, workspace, "count events", countEventsSQL, args); err != nil || int64(page.Offset()) >= found.Total {
 		return found, err
 	}
 	query := recall.EventQuery{Kinds: kinds, Limit: page.Size}
 	if page.Page > 1 {
-		err = r.db.read(ctx, "find event page", eventPlaceSQL, args, func(rows pgx.Rows) error {
+		err = r.db.read(ctx, of(workspace), "find event page", eventPlaceSQL, args, func(rows pgx.Rows) error {
 			place, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[recall.Place])
 			query.After = &place
 			return err

@@ -49,11 +49,11 @@ SELECT status, coalesce(error_code, ''), coalesce((counts ->> 'cancel')::boolean
 
 // Cancel implements write.CancelStore.
 func (db *DB) Cancel(ctx context.Context, workspace, id uuid.UUID) (write.Ended, error) {
-	at, err := db.placeOf(ctx, id)
+	at, err := db.placeOf(ctx, &workspace, id)
 	if err != nil {
 		return write.Ended{}, err
 	}
-	if at == nil || at.workspace != workspace {
+	if at == nil {
 		return write.Ended{}, db.notCancelled(ctx, workspace, id)
 	}
 	var ended write.Ended
@@ -129,7 +129,7 @@ func (db *DB) notCancelled(ctx context.Context, workspace, id uuid.UUID) error {
 	var status task.Status
 	var code task.ErrorCode
 	found, stopped := false, false
-	err := db.read(ctx, "state of cancelled", cancelStateSQL, pgx.NamedArgs{"task": id, "workspace": workspace},
+	err := db.read(ctx, of(workspace), "state of cancelled", cancelStateSQL, pgx.NamedArgs{"task": id, "workspace": workspace},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				found = true

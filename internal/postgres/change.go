@@ -91,7 +91,7 @@ func (db *DB) Change(ctx context.Context, c write.Changing) (write.Changed, *tas
 // laneOfRecord answers the lane of a record of the workspace, ended or not, nil for an unknown one.
 func (db *DB) laneOfRecord(ctx context.Context, workspace, id uuid.UUID) (*memory.Lane, error) {
 	var found *memory.Lane
-	err := db.read(ctx, "lane of record", laneOfRecordSQL, pgx.NamedArgs{"id": id, "workspace": workspace},
+	err := db.read(ctx, of(workspace), "lane of record", laneOfRecordSQL, pgx.NamedArgs{"id": id, "workspace": workspace},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				var stored []byte

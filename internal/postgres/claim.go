@@ -19,7 +19,7 @@ import (
 
 // leaseColumnsSQL is what a lease knows of its task t.
 const leaseColumnsSQL = `t.id, t.workspace_id, t.kind, t.stage, t.generation, t.claims, t.crashes, t.spent, t.user_id,
-       t.agent_id, t.run_id, t.app_id, t.lane, t.lane_seq, t.command, t.payload_format, t.policy, t.cursor,
+       t.agent_id, t.run_id, t.app_id, t.lane, t.lane_seq, t.command, t.data_key, t.payload_format, t.policy, t.cursor,
        t.item_key, t.item_revision, t.accepted_at, t.claimed_at`
 
 // claimSQL is addressed by primary key. It locks the row first, so that the crash of an expired lease can be
@@ -30,7 +30,9 @@ WITH clock AS (
   SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
 ), old AS (
   SELECT ` + leaseColumnsSQL + `, t.status, t.worker_incarnation, t.lease_token
-    FROM tasks t WHERE t.id = @task FOR UPDATE %s
+    FROM tasks t
+   WHERE t.id = @task AND (@workspace::uuid IS NULL OR t.workspace_id = @workspace)
+     FOR UPDATE %s
 ), t AS (
   UPDATE tasks AS t
      SET status = 'running', lease_token = @token, lease_until = clock.at + make_interval(secs => @ttl),
@@ -39,7 +41,10 @@ WITH clock AS (
     FROM old, clock
    WHERE t.id = old.id AND (t.ready OR t.kind = 'webhook_delivery') AND t.kind = ANY(@kinds) AND t.payload_format <= @payload_format
      AND (t.status = 'pending' AND t.run_after <= clock.at OR t.status = 'running' AND t.lease_until <= clock.at)
+     AND ` + openableSQL + `
+     AND (t.kind <> 'webhook_delivery' OR ` + signableSQL + `)
      AND (t.stage <> 'accepted' OR t.crashes < @max_attempts)
+     AND CASE @among::text WHEN 'steady' THEN t.crashes < 2 WHEN 'crashed' THEN t.crashes >= 2 ELSE true END
      AND (t.kind = 'scope_erase'
           OR NOT EXISTS (SELECT FROM provider_pauses p WHERE ` + pausedSQL + `
                             AND p.provider = CASE t.stage WHEN 'accepted' THEN @extractor ELSE @embedder END))
@@ -61,6 +66,7 @@ SELECT m.id, m.workspace_id, m.kind, m.stage, m.generation, m.claims, m.crashes,
        coalesce(m.agent_id, ''), coalesce(m.run_id, ''), coalesce(m.app_id, ''), m.lane, m.lane_seq IS NOT NULL,
        m.command, m.payload_format, m.policy, m.cursor, m.item_key, coalesce(m.item_revision, 0), m.accepted_at,
        m.claimed_at,
+       ` + wrappedSQL + `m.data_key),
        coalesce((SELECT max(p.in_a_row) FROM provider_pauses p WHERE p.provider IN (@extractor, @embedder)), 0)
   FROM mine m`
 
@@ -81,19 +87,25 @@ func (db *DB) claim(ctx context.Context, who worker.Claimant, ask worker.ClaimAs
 	args := pgx.NamedArgs{
 		"now": db.now(), "task": ask.TaskID, "token": ask.Token, "ttl": inSeconds(who.TTL), "worker": who.Worker,
 		"kinds": kindNames(who.Kinds), "payload_format": who.Format, "max_attempts": who.MaxAttempts, "extractor": who.Extractor,
-		"embedder": who.Embedder, "restart": who.Restart,
+		"embedder": who.Embedder, "restart": who.Restart, "among": string(who.Among),
+		"master_keys": db.sealer.masters(),
+	}
+	within := unbound
+	args["workspace"] = nil
+	if ask.WorkspaceID != uuid.Nil {
+		args["workspace"], within = ask.WorkspaceID, of(ask.WorkspaceID)
 	}
 	var lease *worker.Lease
 	read := func(rows pgx.Rows) error {
 		var err error
-		lease, err = scanLease(rows, who.Worker, ask.Token)
+		lease, err = db.scanLease(rows, who.Worker, ask.Token)
 		return err
 	}
-	err := db.alone(ctx, "claim", fmt.Sprintf(claimSQL, waiting), args, read)
+	err := db.alone(ctx, within, "claim", fmt.Sprintf(claimSQL, waiting), args, read)
 	if errors.Is(err, fault.ErrCommitUnknown) {
 		// Whatever becomes of the repeat, the first may have happened; it may even hold the row still, so that the
 		// repeat waits for it.
-		if again := db.alone(ctx, "claim again", fmt.Sprintf(claimSQL, ""), args, read); again == nil {
+		if again := db.alone(ctx, within, "claim again", fmt.Sprintf(claimSQL, ""), args, read); again == nil {
 			err = nil
 		}
 	}
@@ -109,14 +121,15 @@ func kindNames(kinds []task.Kind) []string {
 	return names
 }
 
-func scanLease(rows pgx.Rows, name string, token uuid.UUID) (*worker.Lease, error) {
+func (db *DB) scanLease(rows pgx.Rows, name string, token uuid.UUID) (*worker.Lease, error) {
 	var found *worker.Lease
 	for rows.Next() {
 		l := worker.Lease{Token: token, Worker: name}
-		var spent, lane []byte
+		var spent, lane, stored []byte
+		var wrapped [][]byte
 		err := rows.Scan(&l.TaskID, &l.WorkspaceID, &l.Kind, &l.Stage, &l.Generation, &l.Claim, &l.Crashes, &spent,
-			&l.Scope.UserID, &l.Scope.AgentID, &l.Scope.RunID, &l.Scope.AppID, &lane, &l.Ordered, &l.Payload, &l.Format,
-			&l.Policy, &l.Cursor, &l.ItemKey, &l.ItemRev, &l.AcceptedAt, &l.ClaimedAt, &l.Troubled)
+			&l.Scope.UserID, &l.Scope.AgentID, &l.Scope.RunID, &l.Scope.AppID, &lane, &l.Ordered, &stored, &l.Format,
+			&l.Policy, &l.Cursor, &l.ItemKey, &l.ItemRev, &l.AcceptedAt, &l.ClaimedAt, &wrapped, &l.Troubled)
 		if err != nil {
 			return nil, fmt.Errorf("scan lease: %w", err)
 		}
@@ -127,6 +140,7 @@ func scanLease(rows pgx.Rows, name string, token uuid.UUID) (*worker.Lease, erro
 			return nil, fmt.Errorf("task %s has no lane", l.TaskID)
 		}
 		l.Lane = memory.Lane(lane)
+		l.Payload, l.Closed = db.sealer.open(atCommand(l.WorkspaceID, l.TaskID), stored, wrapped)
 		found = &l
 	}
 	return found, nil
@@ -151,7 +165,7 @@ SELECT coalesce((SELECT extract(epoch FROM p.paused_until - clock.at)::float8
 func (db *DB) Heartbeat(ctx context.Context, l worker.Lease, ttl time.Duration, provider string) (worker.Beat, error) {
 	beat := worker.Beat{}
 	held := false
-	err := db.alone(ctx, "heartbeat", heartbeatSQL, pgx.NamedArgs{
+	err := db.alone(ctx, of(l.WorkspaceID), "heartbeat", heartbeatSQL, pgx.NamedArgs{
 		"now": db.now(), "task": l.TaskID, "token": l.Token, "ttl": inSeconds(ttl), "provider": provider,
 	}, func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -183,7 +197,7 @@ SELECT m.id, m.version, m.text
 // Unprojected implements worker.Steps.
 func (db *DB) Unprojected(ctx context.Context, l worker.Lease, vectorModel string) ([]worker.LiveRecord, error) {
 	var live []worker.LiveRecord
-	err := db.read(ctx, "unprojected", unprojectedSQL, pgx.NamedArgs{
+	err := db.read(ctx, of(l.WorkspaceID), "unprojected", unprojectedSQL, pgx.NamedArgs{
 		"task": l.TaskID, "workspace": l.WorkspaceID, "model": vectorModel,
 	}, func(rows pgx.Rows) error {
 		var err error
@@ -202,7 +216,7 @@ func (db *DB) moved(ctx context.Context, l worker.Lease) worker.Done {
 	var status task.Status
 	var stage task.Stage
 	var mine bool
-	err := db.read(ctx, "where is it", whereSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token},
+	err := db.read(ctx, of(l.WorkspaceID), "where is it", whereSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				if err := rows.Scan(&status, &stage, &mine); err != nil {

@@ -18,6 +18,7 @@ const (
 	stateLockNotAvailable     = "55P03"
 	stateQueryCanceled        = "57014"
 	stateSerialization        = "40001"
+	stateForeignKey           = "23503"
 	stateDeadlock             = "40P01"
 	stateTooManyConnections   = "53300"
 	stateDiskFull             = "53100"
@@ -27,6 +28,7 @@ const (
 	stateCannotConnectNow     = "57P03"
 	stateReadOnlyTransaction  = "25006"
 	stateIdleInTransactionEnd = "25P03"
+	stateNoRoles              = "HF001" // of ours: the migrations may not make the roles that they grant to
 )
 
 // sqlError is a database error stripped of row text: code, constraint and table only.
@@ -96,6 +98,9 @@ func classify(err error) error {
 		return fault.Wrap(fault.UnavailableNow, fault.Plain("the commit was rolled back"))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.Wrap(fault.UnavailableNow, fmt.Errorf("database call ended by its context: %w", contextError(err)))
+	}
+	if reason := distrust(err); reason != "" {
+		return fault.Wrap(fault.UnavailableNow, fault.Plain("no connection to the database: "+reason))
 	}
 	if brokenConnection(err) {
 		return fault.Wrap(fault.UnavailableNow, fault.Plain("the database connection failed"))

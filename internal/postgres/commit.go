@@ -108,7 +108,7 @@ func (tx *Tx) writePlan(ctx context.Context, item worker.Commit, seen seenRecord
 	ended, pairs := supersede(item.Plan, added, seen.targets)
 	results = append(results, ended...)
 	b := &batch{}
-	if err := addPlan(b, item, now); err != nil {
+	if err := tx.addPlan(b, item, now); err != nil {
 		return err
 	}
 	if l.Ordered {
@@ -116,7 +116,7 @@ func (tx *Tx) writePlan(ctx context.Context, item worker.Commit, seen seenRecord
 	}
 	addRecords(b, recordOwner{l.TaskID, l.WorkspaceID, l.Scope, l.Lane, &l.AcceptedAt}, added, now)
 	addSupersede(b, l, pairs, now)
-	addReplaceItem(b, l, seen.replaced, added, now)
+	results = append(results, addReplaceItem(b, l, seen.replaced, added, now)...)
 	addResults(b, l.TaskID, l.WorkspaceID, results)
 	if item.Complete {
 		addVectors(b, l.WorkspaceID, item.VectorModel, vectorsOf(added, item), now)
@@ -127,11 +127,14 @@ func (tx *Tx) writePlan(ctx context.Context, item worker.Commit, seen seenRecord
 	return tx.send(ctx, b)
 }
 
-func addPlan(b *batch, item worker.Commit, now *time.Time) error {
+func (tx *Tx) addPlan(b *batch, item worker.Commit, now *time.Time) error {
 	var body []byte
 	if !item.Complete {
 		var err error
 		if body, err = item.Plan.Encode(); err != nil {
+			return err
+		}
+		if body, err = tx.seal(atPlan(item.Lease.WorkspaceID, item.Lease.TaskID), body); err != nil {
 			return err
 		}
 	}
@@ -182,7 +185,8 @@ func decide(plan memory.Plan, repeats map[memory.ContentKey]uuid.UUID) ([]memory
 	return results, added
 }
 
-// outcomeOf names what a set of results amounts to.
+// outcomeOf names what all that a commit did amounts to: an edit of an item that leaves nothing of what was there has
+// changed something.
 func outcomeOf(results []memory.Result) task.Outcome {
 	if len(results) == 0 {
 		return task.NoMemory

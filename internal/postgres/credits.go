@@ -21,7 +21,7 @@ SELECT coalesce(a.available, 0), coalesce(a.held, 0), w.metered
 // Balance answers what the workspace has, or ErrNoWorkspace.
 func (db *DB) Balance(ctx context.Context, workspace uuid.UUID) (credit.Balance, error) {
 	var b credit.Balance
-	err := db.read(ctx, "read balance", balanceSQL, pgx.NamedArgs{"workspace": workspace}, func(rows pgx.Rows) (err error) {
+	err := db.read(ctx, of(workspace), "read balance", balanceSQL, pgx.NamedArgs{"workspace": workspace}, func(rows pgx.Rows) (err error) {
 		b, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (b credit.Balance, err error) {
 			return b, row.Scan(&b.Available, &b.Held, &b.Metered)
 		})
@@ -56,7 +56,7 @@ func (db *DB) Entries(ctx context.Context, workspace uuid.UUID, after *recall.En
 	}
 	var page recall.EntryPage
 	var places []recall.EntryPlace
-	err := db.read(ctx, "read journal", fmt.Sprintf(entriesSQL, beyond), args, func(rows pgx.Rows) error {
+	err := db.read(ctx, of(workspace), "read journal", fmt.Sprintf(entriesSQL, beyond), args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var e credit.Entry
 			var id uuid.UUID

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/google/uuid"
@@ -12,7 +14,8 @@ import (
 
 // dueSQL walks the workspaces that have due work by skipping through the index, once around from @after, and takes the
 // first rows of each, so that one workspace's backlog hides no other's. First comes what would be its workspace's lowest
-// number of leases, and among equals whose turn it is.
+// number of leases, and among equals whose turn it is. The conditions are on how often a task crashed: of the index's rows
+// that the walk steps on, and of the rows that are taken.
 const dueSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
   SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
@@ -22,11 +25,11 @@ WITH RECURSIVE clock AS MATERIALIZED (
     FROM provider_pauses p, clock
    WHERE p.provider IN (@extractor, @embedder) AND ` + pausedSQL + `
 ), ws (id, around, n) AS (
-  SELECT (SELECT workspace_id FROM tasks WHERE status = 'pending' AND ready AND workspace_id > @after
+  SELECT (SELECT workspace_id FROM tasks WHERE status = 'pending' AND ready%[1]s AND workspace_id > @after
            ORDER BY workspace_id LIMIT 1), false, 1
   UNION ALL
   SELECT (SELECT t.workspace_id FROM tasks t
-           WHERE t.status = 'pending' AND t.ready AND t.workspace_id > coalesce(ws.id, @none)
+           WHERE t.status = 'pending' AND t.ready%[1]s AND t.workspace_id > coalesce(ws.id, @none)
            ORDER BY t.workspace_id LIMIT 1), ws.around OR ws.id IS NULL, ws.n + 1
     FROM ws WHERE ws.n < @workspaces AND (NOT ws.around OR ws.id <= @after)
 ), live AS MATERIALIZED (
@@ -36,11 +39,12 @@ SELECT d.id, ws.id, (SELECT max(n) < @workspaces FROM ws)
   FROM ws LEFT JOIN live ON live.id = ws.id, paused, LATERAL (
     SELECT t.id, row_number() OVER (ORDER BY t.run_after, t.id) AS place
       FROM (SELECT c.id, c.stage, c.kind, c.crashes, c.payload_format, c.run_after, c.workspace_id, c.accepted_at,
-                   c.user_id, c.agent_id, c.run_id, c.app_id FROM tasks c
-             WHERE c.status = 'pending' AND c.ready AND c.workspace_id = ws.id
+                   c.user_id, c.agent_id, c.run_id, c.app_id, c.data_key FROM tasks c
+             WHERE c.status = 'pending' AND c.ready%[2]s AND c.workspace_id = ws.id
                AND c.run_after <= (SELECT at FROM clock)
              ORDER BY c.run_after, c.id LIMIT @look) t
      WHERE t.kind = ANY(@kinds) AND t.payload_format <= @payload_format
+       AND ` + openableSQL + `
        AND (t.stage <> 'accepted' OR t.crashes < @max_attempts)
        AND (t.kind = 'scope_erase' OR NOT CASE t.stage WHEN 'accepted' THEN paused.extractor ELSE paused.embedder END)
        AND NOT ` + fencedTaskSQL + `
@@ -50,6 +54,19 @@ SELECT d.id, ws.id, (SELECT max(n) < @workspaces FROM ws)
  ORDER BY coalesce(live.leases, 0) + d.place, ws.n, d.place
  LIMIT @limit`
 
+// dueAmong returns dueSQL for those who are asked for. The few that crashed have an index of their own; the others are
+// found past them in the index of all.
+func dueAmong(among worker.Among) string {
+	switch among {
+	case worker.Crashed:
+		return fmt.Sprintf(dueSQL, " AND crashes >= 2", " AND crashes >= 2")
+	case worker.Steady:
+		return fmt.Sprintf(dueSQL, "", " AND crashes < 2")
+	case worker.Anyone:
+	}
+	return fmt.Sprintf(dueSQL, "", "")
+}
+
 const (
 	// dueWorkspaces bounds how many workspaces one drain looks at; the random start reaches the others soon.
 	dueWorkspaces = 200
@@ -58,7 +75,7 @@ const (
 	dueTurn  = 16
 	dueShare = 4
 	// dueLook bounds how many due tasks of one workspace are looked past that this worker can't have: paused, exhausted,
-	// of a newer kind.
+	// of a newer kind, sealed with a key that it lacks.
 	dueLook = 500
 )
 
@@ -70,7 +87,12 @@ type dueTask struct{ id, workspace uuid.UUID }
 // repair.
 func (db *DB) Due(ctx context.Context, who worker.Claimant, limit int) ([]uuid.UUID, bool, error) {
 	after := uuid.UUID{}
-	if last := db.served.Load(); last != nil {
+	served := &db.served
+	if who.Among == worker.Crashed { // a turn of those few is no turn of the others
+		served = &db.servedCrashed
+	}
+	last := served.Load()
+	if last != nil {
 		after = *last
 	}
 	var found []dueTask
@@ -88,11 +110,31 @@ func (db *DB) Due(ctx context.Context, who worker.Claimant, limit int) ([]uuid.U
 		}
 	}
 	ids := make([]uuid.UUID, min(len(found), limit))
+	if len(ids) == 0 {
+		return ids, false, nil
+	}
+	turn := len(ids) - 1
+	if who.Among == worker.Crashed {
+		turn = 0 // the first that is to be had is taken, and the others are looked for again
+		if last == nil {
+			anyFirst(found)
+		}
+	}
+	served.Store(&found[turn].workspace)
 	for i := range ids {
 		ids[i] = found[i].id
-		db.served.Store(&found[i].workspace)
 	}
 	return ids, len(found) > limit, nil
+}
+
+// anyFirst puts the workspaces that come first in any order. A process that begins doesn't know whose turn it is, and those
+// that such tasks take down begin often: it must not always be the same one's.
+func anyFirst(found []dueTask) {
+	heads := 0
+	for heads < len(found) && !slices.ContainsFunc(found[:heads], func(t dueTask) bool { return t.workspace == found[heads].workspace }) {
+		heads++
+	}
+	rand.Shuffle(heads, func(i, j int) { found[i], found[j] = found[j], found[i] }) // #nosec G404 -- spreads turns
 }
 
 // due adds due tasks to found and tells whether it has looked at every workspace. It can't tell that of nothing.
@@ -101,10 +143,10 @@ func (db *DB) due(ctx context.Context, who worker.Claimant, after uuid.UUID, wor
 	for workspace, leases := range who.Live {
 		of, live = append(of, workspace), append(live, leases)
 	}
-	err = db.read(ctx, "due", dueSQL, pgx.NamedArgs{
+	err = db.read(ctx, unbound, "due", dueAmong(who.Among), pgx.NamedArgs{
 		"now": db.now(), "after": after, "none": uuid.UUID{}, "workspaces": workspaces, "look": dueLook, "each": limit, "limit": limit,
 		"extractor": who.Extractor, "embedder": who.Embedder, "kinds": kindNames(who.Kinds), "payload_format": who.Format,
-		"max_attempts": who.MaxAttempts, "restart": who.Restart, "live_of": of, "live": live,
+		"max_attempts": who.MaxAttempts, "restart": who.Restart, "live_of": of, "live": live, "master_keys": db.sealer.masters(),
 	}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var t dueTask
@@ -133,7 +175,7 @@ SELECT t.workspace_id, count(*) FILTER (WHERE t.worker_incarnation <> @worker), 
 // Leases implements worker.Claims.
 func (db *DB) Leases(ctx context.Context, name string) (map[uuid.UUID]worker.Load, error) {
 	found := map[uuid.UUID]worker.Load{}
-	err := db.read(ctx, "live leases", leasesSQL, pgx.NamedArgs{"now": db.now(), "worker": name}, func(rows pgx.Rows) error {
+	err := db.read(ctx, unbound, "live leases", leasesSQL, pgx.NamedArgs{"now": db.now(), "worker": name}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var workspace uuid.UUID
 			var load worker.Load

@@ -42,14 +42,14 @@ func entitiesStatement(column, condition string) string {
 }
 
 // entitiesOf reads entities of one type that fit the condition on their id, which is a constant of this file.
-func (db *DB) entitiesOf(ctx context.Context, kind recall.EntityType, condition string, args pgx.NamedArgs) ([]recall.Entity, error) {
+func (db *DB) entitiesOf(ctx context.Context, workspace uuid.UUID, kind recall.EntityType, condition string, args pgx.NamedArgs) ([]recall.Entity, error) {
 	column, known := scopeColumn(kind)
 	if !known {
 		return nil, fault.New(fault.MemoryNotFound)
 	}
 	sql := entitiesStatement(column, condition)
 	var entities []recall.Entity
-	err := db.read(ctx, "read entities", sql, args, func(rows pgx.Rows) error {
+	err := db.read(ctx, of(workspace), "read entities", sql, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			e := recall.Entity{Type: kind}
 			if err := rows.Scan(&e.ID, &e.Memories, &e.CreatedAt, &e.UpdatedAt); err != nil {
@@ -84,7 +84,7 @@ func (db *DB) Entities(ctx context.Context, workspace uuid.UUID, query recall.En
 			}
 			condition, after = entityAfter, query.After.ID
 		}
-		more, err := db.entitiesOf(ctx, kind, condition, pgx.NamedArgs{
+		more, err := db.entitiesOf(ctx, workspace, kind, condition, pgx.NamedArgs{
 			"workspace": workspace, "after": after, "limit": query.Limit + 1 - len(page.Entities), "now": db.now(),
 		})
 		if err != nil {
@@ -102,7 +102,7 @@ func (db *DB) Entities(ctx context.Context, workspace uuid.UUID, query recall.En
 
 // Entity implements recall.EntityStore.
 func (db *DB) Entity(ctx context.Context, workspace uuid.UUID, kind recall.EntityType, id string) (recall.Entity, error) {
-	found, err := db.entitiesOf(ctx, kind, entityIs, pgx.NamedArgs{"workspace": workspace, "id": id, "limit": 1, "now": db.now()})
+	found, err := db.entitiesOf(ctx, workspace, kind, entityIs, pgx.NamedArgs{"workspace": workspace, "id": id, "limit": 1, "now": db.now()})
 	if err != nil {
 		return recall.Entity{}, err
 	}

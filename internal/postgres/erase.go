@@ -127,7 +127,7 @@ func scanErased(rows pgx.Rows, erased *write.Erased) error {
 // ErasedSoFar implements write.EraseStore.
 func (db *DB) ErasedSoFar(ctx context.Context, workspace, event uuid.UUID) (write.Erased, error) {
 	erased := write.Erased{EventID: event}
-	err := db.read(ctx, "erased so far", erasedSoFarSQL, pgx.NamedArgs{"task": event, "workspace": workspace},
+	err := db.read(ctx, of(workspace), "erased so far", erasedSoFarSQL, pgx.NamedArgs{"task": event, "workspace": workspace},
 		func(rows pgx.Rows) error { return scanErased(rows, &erased) })
 	if err != nil {
 		return write.Erased{}, fmt.Errorf("read erase: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/failpoint"
+	"github.com/holdfast-memory/holdfast/internal/seal"
 	"github.com/holdfast-memory/holdfast/internal/worker"
 )
 
@@ -31,7 +32,7 @@ SELECT m.id, m.accepted_at, m.lane, true
 
 func (j EraseJob) batchWindow(ctx context.Context, l worker.Lease, place erasePlace, piece *erasePiece) (erasePlace, error) {
 	args := pgx.NamedArgs{"workspace": l.WorkspaceID, "erased_at": piece.erasedAt, "limit": eraseBatchLimit}
-	rows, err := j.hits(ctx, "batches to erase", batchesToEraseSQL, args, place)
+	rows, err := j.hits(ctx, l.WorkspaceID, "batches to erase", batchesToEraseSQL, args, place)
 	if err != nil {
 		return place, err
 	}
@@ -42,10 +43,10 @@ func (j EraseJob) batchWindow(ctx context.Context, l worker.Lease, place erasePl
 }
 
 const lockBatchesSQL = `
-SELECT id, payload_format, command FROM tasks
- WHERE id = ANY(@ids::uuid[]) AND workspace_id = @workspace AND command IS NOT NULL
- ORDER BY id
-   FOR UPDATE`
+SELECT t.id, t.payload_format, t.command, ` + wrappedSQL + `t.data_key) FROM tasks t
+ WHERE t.id = ANY(@ids::uuid[]) AND t.workspace_id = @workspace AND t.command IS NOT NULL
+ ORDER BY t.id
+   FOR UPDATE OF t`
 
 // goneRecordsSQL names the records that the workspace has no more: nothing that a batch says of them will be done, and
 // whom it is about can't be told any more.
@@ -61,13 +62,14 @@ const rewriteBatchesSQL = `
 UPDATE tasks AS t SET command = n.command, payload_format = @format,
        updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
   FROM unnest(@ids::uuid[], @commands::bytea[]) AS n (id, command)
- WHERE t.id = n.id`
+ WHERE t.id = n.id AND t.workspace_id = @workspace`
 
 // storedBatch is the input of a batch as it is kept.
 type storedBatch struct {
 	ID      uuid.UUID
 	Format  int
 	Command []byte
+	Wrapped [][]byte // the key that it is sealed with
 }
 
 // eraseFromBatches takes the new contents of covered records, and of those that are gone already, out of batches that
@@ -102,7 +104,7 @@ func addLockBatches(b *batch, workspace uuid.UUID, ids []uuid.UUID, stored *[]st
 
 // cutBatches takes out of locked batches what they say of the records that the query names among @ids.
 func (tx *Tx) cutBatches(ctx context.Context, stored []storedBatch, query string, args pgx.NamedArgs) error {
-	batches, records, err := readBatches(stored)
+	batches, records, err := tx.readBatches(stored)
 	if err != nil || len(records) == 0 {
 		return err
 	}
@@ -127,13 +129,19 @@ func (tx *Tx) cutBatches(ctx context.Context, stored []storedBatch, query string
 }
 
 // readBatches decodes the inputs and lists the records that they name. What no worker could read is left to the
-// retention of failed input.
-func readBatches(stored []storedBatch) ([]command.Batch, []uuid.UUID, error) {
+// retention of failed input. What another process has the key of is left to that one: seal.ErrNoKey.
+func (tx *Tx) readBatches(stored []storedBatch) ([]command.Batch, []uuid.UUID, error) {
 	batches := make([]command.Batch, len(stored))
 	var records []uuid.UUID
 	for i, s := range stored {
-		var err error
-		batches[i], err = command.DecodeBatch(s.Format, s.Command)
+		payload, err := tx.db.sealer.open(atCommand(tx.workspace, s.ID), s.Command, s.Wrapped)
+		if errors.Is(err, seal.ErrNoKey) {
+			return nil, nil, err
+		}
+		if err != nil {
+			continue
+		}
+		batches[i], err = command.DecodeBatch(s.Format, payload)
 		if err != nil && !errors.Is(err, command.ErrUnreadable) {
 			return nil, nil, err
 		}
@@ -160,6 +168,9 @@ func (tx *Tx) rewriteBatches(ctx context.Context, stored []storedBatch, batches 
 		if err != nil {
 			return err
 		}
+		if encoded, err = tx.seal(atCommand(tx.workspace, s.ID), encoded); err != nil {
+			return err
+		}
 		ids, commands = append(ids, s.ID), append(commands, encoded)
 	}
 	if len(ids) == 0 {
@@ -167,7 +178,7 @@ func (tx *Tx) rewriteBatches(ctx context.Context, stored []storedBatch, batches 
 	}
 	b := &batch{}
 	b.exec("rewrite batches", rewriteBatchesSQL, pgx.NamedArgs{
-		"ids": ids, "commands": commands, "format": command.Format, "now": now,
+		"ids": ids, "commands": commands, "format": command.Format, "workspace": tx.workspace, "now": now,
 	}, nil)
 	return tx.send(ctx, b)
 }
@@ -192,7 +203,7 @@ const eraseCopiesSQL = `DELETE FROM task_parts WHERE task_id = ANY(@ids::uuid[])
 
 func (j EraseJob) copyWindow(ctx context.Context, l worker.Lease, place erasePlace, piece *erasePiece) (erasePlace, error) {
 	args := pgx.NamedArgs{"workspace": l.WorkspaceID, "erased_at": piece.erasedAt, "limit": 1} // a snapshot has many parts
-	rows, err := j.hits(ctx, "copies to erase", copiesToEraseSQL, args, place)
+	rows, err := j.hits(ctx, l.WorkspaceID, "copies to erase", copiesToEraseSQL, args, place)
 	if err != nil {
 		return place, err
 	}

@@ -66,7 +66,7 @@ func (p phase) after() phase {
 }
 
 // erasePlace is how far an erase is: the phase and the last row of it that was looked at. It is kept in the task's
-// payload, names nobody and goes with the end.
+// payload, names nobody and goes with the end. It is never sealed: an erase needs no key to go on.
 type erasePlace struct {
 	Phase phase     `json:"phase"`
 	Kind  string    `json:"kind,omitempty"`
@@ -99,7 +99,7 @@ func (j EraseJob) Next(ctx context.Context, l worker.Lease) (worker.Chunk, error
 	var place erasePlace
 	piece := &erasePiece{}
 	found := false
-	err := j.db.read(ctx, "place of erase", erasePlaceSQL, pgx.NamedArgs{
+	err := j.db.read(ctx, of(l.WorkspaceID), "place of erase", erasePlaceSQL, pgx.NamedArgs{
 		"task": l.TaskID, "token": l.Token, "cursor": l.Cursor,
 	}, func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -186,7 +186,7 @@ const countErasedSQL = `
 UPDATE tasks
    SET counts = jsonb_build_object('deleted', coalesce((counts ->> 'deleted')::bigint, 0) + @deleted,
                                    'cancelled', coalesce((counts ->> 'cancelled')::bigint, 0) + @cancelled)
- WHERE id = @task`
+ WHERE id = @task AND workspace_id = @workspace`
 
 // Apply implements worker.Job.
 func (j EraseJob) Apply(ctx context.Context, l worker.Lease, chunk worker.Chunk, _ string, _ []model.Vector, work worker.Work) worker.Done {
@@ -244,7 +244,9 @@ func addErased(b *batch, l worker.Lease, deleted, cancelled int) {
 	if deleted == 0 && cancelled == 0 {
 		return
 	}
-	b.exec("count erased", countErasedSQL, pgx.NamedArgs{"task": l.TaskID, "deleted": deleted, "cancelled": cancelled}, nil)
+	b.exec("count erased", countErasedSQL, pgx.NamedArgs{
+		"task": l.TaskID, "workspace": l.WorkspaceID, "deleted": deleted, "cancelled": cancelled,
+	}, nil)
 }
 
 // endEraseSQL ends an erase. Its own scope goes with it, so that nothing names whom it was about.
@@ -258,7 +260,7 @@ UPDATE tasks SET status = 'succeeded', stage = 'projected', command = NULL, leas
  WHERE id = @task AND status = 'running' AND lease_token = @token AND stage = 'committed' AND cursor = @cursor
 RETURNING generation`
 
-const dropFenceSQL = `DELETE FROM erasures WHERE task_id = @task`
+const dropFenceSQL = `DELETE FROM erasures WHERE task_id = @task AND workspace_id = @workspace`
 
 // endErase removes the fence and ends the task: nothing that it covered is left.
 func (tx *Tx) endErase(ctx context.Context, l worker.Lease, work worker.Work) error {
@@ -274,7 +276,7 @@ func (tx *Tx) endErase(ctx context.Context, l worker.Lease, work worker.Work) er
 	}
 	failpoint.Hit("erase.in_tx")
 	b = &batch{}
-	b.exec("drop fence", dropFenceSQL, pgx.NamedArgs{"task": l.TaskID}, nil)
+	b.exec("drop fence", dropFenceSQL, pgx.NamedArgs{"task": l.TaskID, "workspace": l.WorkspaceID}, nil)
 	if deletes(l) {
 		addEndWorkspace(b, l, now)
 	}
@@ -292,7 +294,7 @@ func (db *DB) movedPiece(ctx context.Context, l worker.Lease) worker.Done {
 	var status task.Status
 	var mine bool
 	var cursor int64
-	err := db.read(ctx, "where is the piece", wherePieceSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token},
+	err := db.read(ctx, of(l.WorkspaceID), "where is the piece", wherePieceSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				if err := rows.Scan(&status, &mine, &cursor); err != nil {

@@ -86,13 +86,13 @@ func (p *erasePiece) collect(rows []hit, limit int, place erasePlace) (erasePlac
 	return place, true
 }
 
-func (j EraseJob) hits(ctx context.Context, name, sql string, args pgx.NamedArgs, place erasePlace) ([]hit, error) {
+func (j EraseJob) hits(ctx context.Context, workspace uuid.UUID, name, sql string, args pgx.NamedArgs, place erasePlace) ([]hit, error) {
 	args["at"], args["after"] = nil, nil
 	if place.ID != uuid.Nil {
 		args["at"], args["after"] = place.At, place.ID
 	}
 	var rows []hit
-	err := j.db.read(ctx, name, sql, args, func(found pgx.Rows) error {
+	err := j.db.read(ctx, of(workspace), name, sql, args, func(found pgx.Rows) error {
 		var err error
 		rows, err = pgx.CollectRows(found, pgx.RowToStructByPos[hit])
 		return err
@@ -110,7 +110,7 @@ func (j EraseJob) taskWindow(ctx context.Context, table string, l worker.Lease, 
 		scope, args["task"] = everyTaskSQL, l.TaskID
 	}
 	args["kind"], args["window"], args["limit"] = place.Kind, eraseWindow, eraseTaskLimit
-	rows, err := j.hits(ctx, "tasks to erase", fmt.Sprintf(taskWindowSQL, table, scope), args, place)
+	rows, err := j.hits(ctx, l.WorkspaceID, "tasks to erase", fmt.Sprintf(taskWindowSQL, table, scope), args, place)
 	if err != nil {
 		return place, err
 	}
@@ -124,7 +124,7 @@ func (j EraseJob) taskWindow(ctx context.Context, table string, l worker.Lease, 
 func (j EraseJob) nextKind(ctx context.Context, table string, l worker.Lease, place erasePlace) (erasePlace, error) {
 	kind := place.Kind
 	for {
-		err := j.db.read(ctx, "next kind", fmt.Sprintf(nextKindSQL, table),
+		err := j.db.read(ctx, of(l.WorkspaceID), "next kind", fmt.Sprintf(nextKindSQL, table),
 			pgx.NamedArgs{"workspace": l.WorkspaceID, "kind": kind}, one(&kind))
 		switch {
 		case err != nil:
@@ -203,7 +203,7 @@ func (j EraseJob) recordWindow(ctx context.Context, l worker.Lease, place eraseP
 	case deletes(l):
 		sql = everyRecordSQL
 	}
-	rows, err := j.hits(ctx, "records to erase", sql, args, place)
+	rows, err := j.hits(ctx, l.WorkspaceID, "records to erase", sql, args, place)
 	if err != nil {
 		return place, err
 	}
@@ -261,7 +261,7 @@ func (j EraseJob) itemWindow(ctx context.Context, l worker.Lease, place erasePla
 		return place.next(), nil
 	}
 	var last []byte
-	err := j.db.read(ctx, "items to erase", fmt.Sprintf(itemsToEraseSQL, scope), args, func(rows pgx.Rows) error {
+	err := j.db.read(ctx, of(l.WorkspaceID), "items to erase", fmt.Sprintf(itemsToEraseSQL, scope), args, func(rows pgx.Rows) error {
 		piece.keys, last = nil, nil
 		for rows.Next() {
 			var found []byte

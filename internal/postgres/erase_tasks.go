@@ -43,7 +43,7 @@ UPDATE tasks AS t
        item_revision = NULL, erased = true,
        completed_at = coalesce(t.completed_at, (SELECT coalesce(@now::timestamptz, clock_timestamp()))),
        updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
- WHERE t.id = ANY(@ids::uuid[])`
+ WHERE t.id = ANY(@ids::uuid[]) AND t.workspace_id = @workspace`
 
 // nextHeadsSQL is nextHeadSQL for several lanes.
 const nextHeadsSQL = `
@@ -62,11 +62,11 @@ RETURNING id, hint_seq, priority`
 // workspace's deletion has ended.
 const scrubTasksSQL = `
 WITH parts AS (
-  DELETE FROM task_parts WHERE task_id = ANY(@ids::uuid[])
+  DELETE FROM task_parts WHERE task_id = ANY(@ids::uuid[]) AND workspace_id = @workspace
 ), fences AS (
-  DELETE FROM erasures WHERE task_id = ANY(@ids::uuid[])
+  DELETE FROM erasures WHERE task_id = ANY(@ids::uuid[]) AND workspace_id = @workspace
 )
-UPDATE plans SET body = NULL WHERE task_id = ANY(@ids::uuid[]) AND body IS NOT NULL`
+UPDATE plans SET body = NULL WHERE task_id = ANY(@ids::uuid[]) AND workspace_id = @workspace AND body IS NOT NULL`
 
 // endedClaimsSQL writes the attempt rows of the claims that the erase has ended.
 const endedClaimsSQL = `
@@ -189,8 +189,8 @@ func addEraseTasks(b *batch, l worker.Lease, found []covered, now *time.Time) {
 		claims, generations = append(claims, int32(c.Claim)), append(generations, int32(c.Generation)) // #nosec G115 -- small
 		workers, endings = append(workers, orEmpty(c.Worker)), append(endings, string(c.outcome()))
 	}
-	b.exec("erase tasks", eraseTasksSQL, pgx.NamedArgs{"ids": ids, "now": now}, nil)
-	b.exec("scrub tasks", scrubTasksSQL, pgx.NamedArgs{"ids": ids}, nil)
+	b.exec("erase tasks", eraseTasksSQL, pgx.NamedArgs{"ids": ids, "workspace": l.WorkspaceID, "now": now}, nil)
+	b.exec("scrub tasks", scrubTasksSQL, pgx.NamedArgs{"ids": ids, "workspace": l.WorkspaceID}, nil)
 	if len(claimed) > 0 {
 		b.exec("ended claims", endedClaimsSQL, pgx.NamedArgs{
 			"workspace": l.WorkspaceID, "ids": claimed, "claims": claims, "generations": generations, "workers": workers,
@@ -246,7 +246,7 @@ func (tx *Tx) eraseArchived(ctx context.Context, l worker.Lease, piece *erasePie
 		return err
 	}
 	b.exec("erase archived", eraseArchivedSQL, pgx.NamedArgs{"ids": piece.ids, "workspace": l.WorkspaceID, "now": now}, nil)
-	b.exec("scrub tasks", scrubTasksSQL, pgx.NamedArgs{"ids": piece.ids}, nil)
+	b.exec("scrub tasks", scrubTasksSQL, pgx.NamedArgs{"ids": piece.ids, "workspace": l.WorkspaceID}, nil)
 	addForgetPolicies(b, l, piece, forgetArchivedPoliciesSQL)
 	if err := tx.send(ctx, b); err != nil {
 		return err

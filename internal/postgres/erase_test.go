@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -49,7 +50,7 @@ func wantGone(t testing.TB, w *world, text string) {
 
 func (w *world) eraser() *write.Eraser {
 	w.t.Helper()
-	inline, err := worker.NewInline(w.db, w.db, task.Erase, w.db.EraseJob(), w.hints, w.hints)
+	inline, err := worker.NewInline(w.db, w.db, task.Erase, w.db.EraseJob(), w.hints, w.hints, time.Minute)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ SELECT ` + eventStatusSQL + `,` + eventColumnsSQL + `
 
 // Event answers an event of the workspace, wherever its task is kept, or a fault EVENT_NOT_FOUND.
 func (r *EventReader) Event(ctx context.Context, workspace, id uuid.UUID) (recall.Event, error) {
-	event, found, err := r.one(ctx, "read event", eventSQL, pgx.NamedArgs{"id": id, "workspace": workspace, "now": r.db.now()})
+	event, found, err := r.one(ctx, workspace, "read event", eventSQL, pgx.NamedArgs{"id": id, "workspace": workspace, "now": r.db.now()})
 	if err != nil {
 		return recall.Event{}, err
 	}
@@ -90,13 +90,13 @@ SELECT ` + eventStatusSQL + `,` + eventColumnsSQL + `
 
 // EventByKey answers the event that a key began or retried; false if the workspace doesn't know the key.
 func (r *EventReader) EventByKey(ctx context.Context, workspace uuid.UUID, keyHash [sha256.Size]byte) (recall.Event, bool, error) {
-	return r.one(ctx, "read event by key", eventByKeySQL,
+	return r.one(ctx, workspace, "read event by key", eventByKeySQL,
 		pgx.NamedArgs{"workspace": workspace, "key_hash": keyHash[:], "now": r.db.now()})
 }
 
-func (r *EventReader) one(ctx context.Context, name, sql string, args pgx.NamedArgs) (recall.Event, bool, error) {
+func (r *EventReader) one(ctx context.Context, workspace uuid.UUID, name, sql string, args pgx.NamedArgs) (recall.Event, bool, error) {
 	var events []recall.Event
-	err := r.db.read(ctx, name, sql, args, func(rows pgx.Rows) (err error) {
+	err := r.db.read(ctx, of(workspace), name, sql, args, func(rows pgx.Rows) (err error) {
 		events, err = pgx.CollectRows(rows, r.scan)
 		return err
 	})
@@ -150,7 +150,7 @@ func (r *EventReader) Events(ctx context.Context, workspace uuid.UUID, query rec
 	}
 	setAfter(args, query.After)
 	var page recall.EventPage
-	err := r.db.read(ctx, "read events", fmt.Sprintf(eventsSQL, statusSQL(query.Status)), args, func(rows pgx.Rows) (err error) {
+	err := r.db.read(ctx, of(workspace), "read events", fmt.Sprintf(eventsSQL, statusSQL(query.Status)), args, func(rows pgx.Rows) (err error) {
 		page.Events, err = pgx.CollectRows(rows, r.scan)
 		return err
 	})

@@ -53,7 +53,7 @@ func (t waitingTask) place() repair.Cursor { return repair.Cursor(t) }
 func (db *DB) ExhaustAfter(ctx context.Context, maxAttempts int, after repair.Cursor, limit int) ([]worker.Rescued, repair.Swept, error) {
 	var found []waitingTask
 	page := repair.Swept{Next: after}
-	err := db.read(ctx, "waiting tasks", waitingSQL, pgx.NamedArgs{
+	err := db.read(ctx, unbound, "waiting tasks", waitingSQL, pgx.NamedArgs{
 		"max_attempts": maxAttempts, "workspace": after.Workspace, "at": after.At, "after": after.ID, "limit": limit,
 	}, func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -79,7 +79,7 @@ func (db *DB) ExhaustAfter(ctx context.Context, maxAttempts int, after repair.Cu
 
 // exhaust fails a task whose crashes are exhausted and releases its hold; nil when it no longer is.
 func (db *DB) exhaust(ctx context.Context, id uuid.UUID, maxAttempts int) (*worker.Rescued, error) {
-	at, err := db.placeOf(ctx, id)
+	at, err := db.placeOf(ctx, nil, id)
 	if err != nil || at == nil {
 		return nil, err
 	}

@@ -28,7 +28,8 @@ type ExportJob struct{ db *DB }
 func (db *DB) ExportJob() ExportJob { return ExportJob{db} }
 
 // exportPlace is how far an export is: behind which history row and item, and what has been written. Cap is the version
-// at which the last memory was written, 0 if it wasn't. It is kept in the task's payload.
+// at which the last memory was written, 0 if it wasn't. It is kept in the task's payload, as it is: it has ids and
+// numbers.
 type exportPlace struct {
 	Began   bool                   `json:"began,omitempty"`
 	Items   bool                   `json:"items,omitempty"`
@@ -44,11 +45,11 @@ type exportPlace struct {
 
 // lockExportSQL is the fence of a piece: it holds the task's row to the commit.
 const lockExportSQL = `
-SELECT command, accepted_at,
-       EXISTS (SELECT FROM task_parts p WHERE p.task_id = t.id AND p.part = 0)
+SELECT t.command, t.accepted_at,
+       EXISTS (SELECT FROM task_parts p WHERE p.task_id = t.id AND p.part = 0), ` + wrappedSQL + `t.data_key)
   FROM tasks t
  WHERE id = @task AND status = 'running' AND lease_token = @token AND stage = @stage AND cursor = @cursor
-   FOR UPDATE`
+   FOR UPDATE OF t`
 
 const moveExportSQL = `
 UPDATE tasks
@@ -88,7 +89,7 @@ func (j ExportJob) Apply(ctx context.Context, l worker.Lease, _ worker.Chunk, _ 
 			return err
 		}
 		b := &batch{}
-		if err := addExported(b, l, place, body, now); err != nil {
+		if err := tx.addExported(b, l, place, body, now); err != nil {
 			return err
 		}
 		if done.Ended = ended; ended {
@@ -112,6 +113,7 @@ func (j ExportJob) Apply(ctx context.Context, l worker.Lease, _ worker.Chunk, _ 
 func (tx *Tx) exportPlace(ctx context.Context, l worker.Lease) (exportPlace, time.Time, error) {
 	var place exportPlace
 	var kept []byte
+	var wrapped [][]byte
 	var at time.Time
 	held, whole := false, false
 	b := &batch{}
@@ -120,7 +122,7 @@ func (tx *Tx) exportPlace(ctx context.Context, l worker.Lease) (exportPlace, tim
 	}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			held = true
-			if err := rows.Scan(&kept, &at, &whole); err != nil {
+			if err := rows.Scan(&kept, &at, &whole, &wrapped); err != nil {
 				return err
 			}
 		}
@@ -131,6 +133,10 @@ func (tx *Tx) exportPlace(ctx context.Context, l worker.Lease) (exportPlace, tim
 	}
 	if !held {
 		return place, at, errNotHere
+	}
+	kept, err := tx.db.sealer.open(atCommand(l.WorkspaceID, l.TaskID), kept, wrapped)
+	if err != nil {
+		return place, at, err
 	}
 	if err := json.Unmarshal(kept, &place); err != nil {
 		return place, at, command.ErrUnreadable
@@ -146,7 +152,7 @@ func (tx *Tx) exportPlace(ctx context.Context, l worker.Lease) (exportPlace, tim
 }
 
 // addExported keeps the part, if there is anything in it, and moves the place behind what was read.
-func addExported(b *batch, l worker.Lease, place exportPlace, body []byte, now *time.Time) error {
+func (tx *Tx) addExported(b *batch, l worker.Lease, place exportPlace, body []byte, now *time.Time) error {
 	part := place.Part
 	if len(body) > 0 {
 		place.Part++
@@ -161,6 +167,9 @@ func addExported(b *batch, l worker.Lease, place exportPlace, body []byte, now *
 		}, nil)
 	}
 	if len(body) > 0 {
+		if body, err = tx.seal(atPart(l.WorkspaceID, l.TaskID, part), body); err != nil {
+			return err
+		}
 		b.exec("insert part", insertPartSQL, pgx.NamedArgs{
 			"task": l.TaskID, "part": part, "workspace": l.WorkspaceID, "body": body,
 		}, nil)

@@ -19,7 +19,7 @@ SELECT (t.counts ->> 'parts')::int, (SELECT count(*) FROM task_parts p WHERE p.t
 func (db *DB) ExportParts(ctx context.Context, workspace, id uuid.UUID) (int, error) {
 	var written, left int
 	found := false
-	err := db.read(ctx, "parts of export", exportPartsSQL, pgx.NamedArgs{"task": id, "workspace": workspace},
+	err := db.read(ctx, of(workspace), "parts of export", exportPartsSQL, pgx.NamedArgs{"task": id, "workspace": workspace},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				found = true
@@ -40,21 +40,27 @@ func (db *DB) ExportParts(ctx context.Context, workspace, id uuid.UUID) (int, er
 	return written, nil
 }
 
-const taskPartSQL = `SELECT body FROM task_parts WHERE task_id = @task AND workspace_id = @workspace AND part = @part`
+const taskPartSQL = `
+SELECT p.body, ` + wrappedSQL + `p.data_key) FROM task_parts p WHERE p.task_id = @task AND p.workspace_id = @workspace AND p.part = @part`
 
-// ExportPart implements recall.ExportStore.
+// ExportPart implements recall.ExportStore. An error is seal.ErrUnreadable for a part that can't be opened here.
 func (db *DB) ExportPart(ctx context.Context, workspace, id uuid.UUID, part int) ([]byte, bool, error) {
 	var body []byte
+	var wrapped [][]byte
 	found := false
-	err := db.read(ctx, "part", taskPartSQL, pgx.NamedArgs{"task": id, "workspace": workspace, "part": part},
+	err := db.read(ctx, of(workspace), "part", taskPartSQL, pgx.NamedArgs{"task": id, "workspace": workspace, "part": part},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				found = true
-				if err := rows.Scan(&body); err != nil {
+				if err := rows.Scan(&body, &wrapped); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
-	return body, found, err
+	if err != nil || !found {
+		return nil, found, err
+	}
+	body, err = db.sealer.open(atPart(workspace, id, part), body, wrapped)
+	return body, true, err
 }

@@ -20,12 +20,14 @@ const (
 	FactsSQL        = factsSQL
 	ItemsSQL        = itemsSQL
 	FeedSQL         = feedSQL
-	DueSQL          = dueSQL
 	LeasesSQL       = leasesSQL
 )
 
 // EventsSQL lists events of one status, all of them when it is empty.
 func EventsSQL(status task.EventStatus) string { return fmt.Sprintf(eventsSQL, statusSQL(status)) }
+
+// DueSQL finds due tasks of those who are asked for.
+func DueSQL(among worker.Among) string { return dueAmong(among) }
 
 // NextHeadSQL passes a lane on, ClaimSQL claims one task.
 const NextHeadSQL = nextHeadSQL

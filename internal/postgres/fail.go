@@ -68,7 +68,9 @@ func (db *DB) fail(ctx context.Context, item worker.Fail) worker.Done {
 }
 
 // laneOfSQL reads where a task belongs, without a lock: a lane never changes.
-const laneOfSQL = `SELECT workspace_id, kind, lane FROM tasks WHERE id = @task`
+const laneOfSQL = `
+SELECT workspace_id, kind, lane FROM tasks
+ WHERE id = @task AND (@workspace::uuid IS NULL OR workspace_id = @workspace)`
 
 // place is what of a task never changes.
 type place struct {
@@ -77,10 +79,15 @@ type place struct {
 	lane      memory.Lane
 }
 
-// placeOf answers the place of a task of the hot table, nil if there is no such task.
-func (db *DB) placeOf(ctx context.Context, id uuid.UUID) (*place, error) {
+// placeOf answers the place of a task of the hot table, nil if the workspace has no such task. Without a workspace it is
+// a task of any.
+func (db *DB) placeOf(ctx context.Context, workspace *uuid.UUID, id uuid.UUID) (*place, error) {
 	var found *place
-	err := db.read(ctx, "place of task", laneOfSQL, pgx.NamedArgs{"task": id}, func(rows pgx.Rows) error {
+	within := unbound
+	if workspace != nil {
+		within = of(*workspace)
+	}
+	err := db.read(ctx, within, "place of task", laneOfSQL, pgx.NamedArgs{"task": id, "workspace": workspace}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var lane []byte
 			p := place{}

@@ -77,7 +77,7 @@ const feedLimit = 1000
 func (db *DB) Feed(ctx context.Context, workspace uuid.UUID, after *task.FeedPlace, limit int) (task.FeedPage, error) {
 	var page task.FeedPage
 	args := feedArgs(workspace, after, limit, db.now())
-	err := db.read(ctx, "read feed", feedSQL, args, scanFeed(after, limit, &page))
+	err := db.read(ctx, of(workspace), "read feed", feedSQL, args, scanFeed(after, limit, &page))
 	return page, err
 }
 

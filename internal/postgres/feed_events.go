@@ -24,7 +24,7 @@ func (r *EventReader) Feed(ctx context.Context, workspace uuid.UUID, after *task
 // EventsByID implements recall.FeedStore.
 func (r *EventReader) EventsByID(ctx context.Context, workspace uuid.UUID, ids []uuid.UUID) (map[uuid.UUID]recall.Event, error) {
 	found := make(map[uuid.UUID]recall.Event, len(ids))
-	err := r.db.read(ctx, "read events by id", eventsByIDsSQL, pgx.NamedArgs{
+	err := r.db.read(ctx, of(workspace), "read events by id", eventsByIDsSQL, pgx.NamedArgs{
 		"workspace": workspace, "ids": ids, "now": r.db.now(),
 	}, func(rows pgx.Rows) error {
 		events, err := pgx.CollectRows(rows, r.scan)

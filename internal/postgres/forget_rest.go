@@ -16,7 +16,7 @@ const clockSQL = `SELECT coalesce(@now::timestamptz, clock_timestamp())`
 // after the items had gone holds nothing of them.
 func (db *DB) ForgetRest(ctx context.Context, workspace uuid.UUID, copies bool) error {
 	var at time.Time
-	if err := db.read(ctx, "clock", clockSQL, pgx.NamedArgs{"now": db.now()}, one(&at)); err != nil {
+	if err := db.read(ctx, of(workspace), "clock", clockSQL, pgx.NamedArgs{"now": db.now()}, one(&at)); err != nil {
 		return err
 	}
 	err := db.walkRest(ctx, workspace, at, "batches to cut", batchesToEraseSQL, eraseBatchLimit,
@@ -48,7 +48,7 @@ func (db *DB) walkRest(ctx context.Context, workspace uuid.UUID, at time.Time, n
 	place := erasePlace{}
 	for more := true; more; {
 		args := pgx.NamedArgs{"workspace": workspace, "erased_at": at, "limit": limit}
-		rows, err := EraseJob{db}.hits(ctx, name, query, args, place)
+		rows, err := EraseJob{db}.hits(ctx, workspace, name, query, args, place)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/holdfast-memory/holdfast/internal/access"
 	"github.com/holdfast-memory/holdfast/internal/credit"
 	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/operator"
@@ -48,6 +49,7 @@ func (db *DB) Grant(ctx context.Context, workspace uuid.UUID, reference string, 
 	if err != nil {
 		return false, fmt.Errorf("make grant id: %w", err)
 	}
+	ctx = access.As(ctx, access.ActorOf(ctx)) // the repeat is the same occasion
 	granted, err = db.grant(ctx, workspace, id, reference, amount)
 	if errors.Is(err, fault.ErrCommitUnknown) { // the repeat finds its own id, or grants
 		granted, err = db.grant(ctx, workspace, id, reference, amount)

@@ -25,13 +25,13 @@ const factsSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
   SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
 ), due AS (
-  (SELECT t.workspace_id, t.run_after FROM tasks t
+  (SELECT t.workspace_id, t.run_after FROM task_states t
     WHERE t.status = 'pending' AND t.ready
     ORDER BY t.workspace_id, t.run_after, t.id LIMIT 1)
   UNION ALL
   SELECT next.workspace_id, next.run_after FROM due
    CROSS JOIN LATERAL (
-         SELECT t.workspace_id, t.run_after FROM tasks t
+         SELECT t.workspace_id, t.run_after FROM task_states t
           WHERE t.status = 'pending' AND t.ready AND t.workspace_id > due.workspace_id
           ORDER BY t.workspace_id, t.run_after, t.id LIMIT 1) next
 ), first_due AS (
@@ -39,16 +39,16 @@ WITH RECURSIVE clock AS MATERIALIZED (
     LEFT JOIN workspaces w ON w.id = d.workspace_id
    WHERE w.suspended_at IS NULL
 ), leases AS (
-  SELECT lease_until FROM tasks WHERE status = 'running' LIMIT @rows
+  SELECT lease_until FROM task_states WHERE status = 'running' LIMIT @rows
 ), ended AS (
-  SELECT status, error_class FROM tasks
+  SELECT status, error_class FROM task_states
    WHERE completed_at > (SELECT at FROM clock) - make_interval(secs => @window)
    ORDER BY completed_at DESC, id DESC LIMIT @rows
 )
 SELECT coalesce((SELECT extract(epoch FROM (SELECT at FROM clock) - min(run_after))::float8 FROM first_due), 0),
        (SELECT count(*) FROM (SELECT FROM leases WHERE lease_until <= (SELECT at FROM clock) LIMIT @count) l),
        (SELECT count(*) FROM (SELECT FROM ended WHERE status = 'failed' AND coalesce(error_class, '') <> ALL(@theirs) LIMIT @count) f),
-       (SELECT count(*) FROM (SELECT FROM memory_vectors WHERE skipped LIMIT @count) s),
+       (SELECT count(*) FROM (SELECT FROM skipped_vectors LIMIT @count) s),
        EXISTS (SELECT FROM provider_pauses WHERE paused_until > (SELECT at FROM clock))`
 
 // Facts implements recall.HealthStore. A suspended workspace's tasks are not due: nobody is to claim them.
@@ -61,7 +61,7 @@ func (db *DB) Facts(ctx context.Context) (recall.Facts, error) {
 			string(task.DeliveryFailed), string(task.EndpointDisabled),
 		},
 	}
-	err := db.read(ctx, "read health", factsSQL, args, func(rows pgx.Rows) error {
+	err := db.read(ctx, everyone, "read health", factsSQL, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var due float64
 			err := rows.Scan(&due, &facts.ExpiredLeases, &facts.RecentFailures, &facts.SkippedVectors, &facts.PausedProvider)

@@ -29,7 +29,7 @@ func (db *DB) History(ctx context.Context, workspace uuid.UUID, query recall.His
 		after = *query.After
 	}
 	var entries []memory.HistoryEntry
-	err := db.read(ctx, "read history", historySQL, pgx.NamedArgs{
+	err := db.read(ctx, of(workspace), "read history", historySQL, pgx.NamedArgs{
 		"workspace": workspace, "memory": query.Memory, "after_version": after.Version, "after_id": after.ID,
 		"limit": query.Limit + 1,
 	}, func(rows pgx.Rows) (err error) {

@@ -58,9 +58,13 @@ func (tx *Tx) insertImport(ctx context.Context, item write.Acceptance, parts wri
 	}
 	place := 0
 	err := parts(func(part []byte) error { // one at a time: the whole is never in memory
+		body, err := tx.seal(atPart(item.WorkspaceID, item.TaskID, place), part)
+		if err != nil {
+			return err
+		}
 		b := &batch{}
 		b.exec("insert part", insertPartSQL, pgx.NamedArgs{
-			"task": item.TaskID, "part": place, "workspace": item.WorkspaceID, "body": part,
+			"task": item.TaskID, "part": place, "workspace": item.WorkspaceID, "body": body,
 		}, nil)
 		place++
 		return tx.send(ctx, b)
@@ -95,7 +99,7 @@ func (db *DB) takenIDs(ctx context.Context, ids []uuid.UUID) ([]uuid.UUID, error
 		return nil, nil
 	}
 	var taken []uuid.UUID
-	err := db.read(ctx, "taken ids", takenIDsSQL, pgx.NamedArgs{"ids": ids}, func(rows pgx.Rows) (err error) {
+	err := db.read(ctx, unbound, "taken ids", takenIDsSQL, pgx.NamedArgs{"ids": ids}, func(rows pgx.Rows) (err error) {
 		taken, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		return err
 	})

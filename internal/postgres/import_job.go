@@ -47,7 +47,7 @@ SELECT (SELECT count(*) FROM task_parts p WHERE p.task_id = t.id), coalesce((t.c
 // Next implements worker.Job.
 func (j ImportJob) Next(ctx context.Context, l worker.Lease) (worker.Chunk, error) {
 	piece := &importPiece{}
-	err := j.db.read(ctx, "state of import", importStateSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token},
+	err := j.db.read(ctx, of(l.WorkspaceID), "state of import", importStateSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				if err := rows.Scan(&piece.parts, &piece.total); err != nil {
@@ -99,7 +99,7 @@ func (j ImportJob) rename(ctx context.Context, l worker.Lease, piece *importPiec
 		ids[i] = *event
 	}
 	taken := map[uuid.UUID]bool{}
-	err := j.db.read(ctx, "tasks of this database", localTasksSQL, pgx.NamedArgs{"ids": ids}, func(rows pgx.Rows) error {
+	err := j.db.read(ctx, unbound, "tasks of this database", localTasksSQL, pgx.NamedArgs{"ids": ids}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id uuid.UUID
 			if err := rows.Scan(&id); err != nil {
@@ -195,7 +195,7 @@ UPDATE tasks SET counts = jsonb_build_object('line', @line::int)
 
 // wrong keeps the number of the line and answers worker.ErrRejected: whoever sent the snapshot has to mend it.
 func (j ImportJob) wrong(ctx context.Context, l worker.Lease, line int) error {
-	err := j.db.alone(ctx, "wrong line", wrongLineSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token, "line": line}, noRows)
+	err := j.db.alone(ctx, of(l.WorkspaceID), "wrong line", wrongLineSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token, "line": line}, noRows)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,9 @@ func look(ctx context.Context, url string, f func(ctx context.Context, conn *pgx
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return &Unreachable{fmt.Sprintf("the server at %s refuses: SQLSTATE %s", cfg.Host, pgErr.Code)}
 	}
+	if reason := distrust(err); reason != "" {
+		return &Unreachable{fmt.Sprintf("no connection to %s:%d: %s", cfg.Host, cfg.Port, reason)}
+	}
 	if err != nil {
 		return &Unreachable{fmt.Sprintf("no server answers at %s:%d", cfg.Host, cfg.Port)}
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
@@ -32,19 +33,40 @@ func TestItemEdits(t *testing.T) {
 		}
 	})
 
-	t.Run("AnEditThatSaysNothingLeavesNothing", func(t *testing.T) {
-		t.Parallel()
-		w := newItemWorld(t, 10)
-		w.keep(input("a", "I live in Paris."))
-		w.land("a", "lives in Paris")
-		w.keep(input("a", "Hm."))
-		w.land("a")
-		w.wantLive("")
-		if outcome := w.event(w.task("a")).Outcome; outcome != task.NoMemory {
-			t.Fatalf("outcome %s", outcome)
-		}
-		w.tombstones(1)
-	})
+	// The outcome is that of what the commit did, in one step or in two.
+	for name, land := range map[string]func(w *itemWorld){
+		"InOneStep": func(w *itemWorld) { w.land("a") },
+		"InTwo": func(w *itemWorld) {
+			lease := w.claimItem("a")
+			wantDone(w.t, "commit", w.commit(lease))
+			wantDone(w.t, "settle", w.settle(lease))
+		},
+	} {
+		t.Run("AnEditThatSaysNothingLeavesNothing/"+name, func(t *testing.T) {
+			t.Parallel()
+			w := newItemWorld(t, 10)
+			w.keep(input("a", "I live in Paris."))
+			w.land("a", "lives in Paris")
+			w.keep(input("a", "Hm."))
+			land(w)
+			w.wantLive("")
+			event := w.event(w.task("a"))
+			if event.Outcome != task.Stored || len(event.Results) != 1 || event.Results[0].Change != memory.Deleted {
+				t.Fatalf("outcome %s of %+v", event.Outcome, event.Results)
+			}
+			w.tombstones(1)
+		})
+
+		t.Run("AnItemThatSaysNothingIsNoMemory/"+name, func(t *testing.T) {
+			t.Parallel()
+			w := newItemWorld(t, 10)
+			w.keep(input("a", "Hm."))
+			land(w)
+			if event := w.event(w.task("a")); event.Outcome != task.NoMemory || len(event.Results) != 0 {
+				t.Fatalf("outcome %s of %+v", event.Outcome, event.Results)
+			}
+		})
+	}
 
 	t.Run("AnEditEndsAQueuedRevision", func(t *testing.T) {
 		t.Parallel()

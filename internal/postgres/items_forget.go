@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/failpoint"
 	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/memory"
+	"github.com/holdfast-memory/holdfast/internal/operator"
 	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/write"
 )
@@ -24,7 +25,7 @@ SELECT item_key FROM items
 
 // lockForgottenSQL locks items in key order, as every other transaction does.
 const lockForgottenSQL = `
-SELECT item_key FROM items
+SELECT item_key, task_id FROM items
  WHERE workspace_id = @workspace AND account = @account AND item_key = ANY(@keys::bytea[])
    AND (@session = '' OR session = @session)
  ORDER BY item_key
@@ -68,7 +69,7 @@ func (db *DB) ForgetItems(ctx context.Context, ask write.ForgetAsk) (write.Forgo
 		keys[i] = key[:]
 	}
 	if len(keys) == 0 {
-		err := db.read(ctx, "items to forget", forgetKeysSQL, pgx.NamedArgs{
+		err := db.read(ctx, of(ask.WorkspaceID), "items to forget", forgetKeysSQL, pgx.NamedArgs{
 			"workspace": ask.WorkspaceID, "account": ask.Account, "session": ask.Session, "limit": ask.Limit,
 		}, func(rows pgx.Rows) (err error) {
 			keys, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
@@ -97,11 +98,18 @@ func (db *DB) ForgetItems(ctx context.Context, ask write.ForgetAsk) (write.Forgo
 func (tx *Tx) forget(ctx context.Context, ask write.ForgetAsk, keys [][]byte, forgot *write.Forgot) error {
 	now := tx.db.now()
 	var held [][]byte
+	var first uuid.UUID
 	b := &batch{}
 	b.query("lock items", lockForgottenSQL, pgx.NamedArgs{
 		"workspace": ask.WorkspaceID, "account": ask.Account, "keys": keys, "session": ask.Session,
 	}, func(rows pgx.Rows) (err error) {
-		held, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
+		held, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (key []byte, err error) {
+			event := &uuid.UUID{}
+			if first == uuid.Nil {
+				event = &first
+			}
+			return key, row.Scan(&key, event)
+		})
 		return err
 	})
 	if err := tx.send(ctx, b); err != nil || len(held) == 0 {
@@ -131,6 +139,10 @@ func (tx *Tx) forget(ctx context.Context, ask write.ForgetAsk, keys [][]byte, fo
 	b.exec("forget history", forgetHistorySQL, pgx.NamedArgs{"workspace": ask.WorkspaceID, "ids": records}, nil)
 	b.exec("drop projections", dropProjectionsSQL, pgx.NamedArgs{"workspace": ask.WorkspaceID, "ids": records}, nil)
 	b.exec("forget items", forgetItemsSQL, pgx.NamedArgs{"workspace": ask.WorkspaceID, "keys": held}, nil)
+	// The event of the first item tells this piece from others on the same occasion; an item's name is the caller's text.
+	addAct(ctx, b, now, act{ask.WorkspaceID, operator.ForgetItems, eventSubject(first), map[string]any{
+		"items": len(held), "cancelled": len(forgot.Ended),
+	}})
 	addReleased(b, ask.WorkspaceID, traces.tasks)
 	if err := tx.send(ctx, b); err != nil {
 		return err

@@ -106,7 +106,7 @@ INSERT INTO task_runs (task_id, generation, workspace_id, amount, opened_at)
 SELECT id, 1, workspace_id, @price, accepted_at FROM t`
 
 // addItemTasks queues the revisions in the order of the call.
-func addItemTasks(b *batch, ask write.ItemsAsk, todo []queuing) error {
+func (tx *Tx) addItemTasks(b *batch, ask write.ItemsAsk, todo []queuing) error {
 	n := len(todo)
 	left := make(map[memory.Lane]int64)
 	for _, q := range todo {
@@ -121,6 +121,9 @@ func addItemTasks(b *batch, ask write.ItemsAsk, todo []queuing) error {
 		item.At = &q.at
 		payload, err := item.Encode()
 		if err != nil {
+			return err
+		}
+		if payload, err = tx.seal(atCommand(ask.WorkspaceID, a.TaskID), payload); err != nil {
 			return err
 		}
 		left[q.lane]--

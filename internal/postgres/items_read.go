@@ -35,7 +35,7 @@ func (db *DB) Items(ctx context.Context, workspace uuid.UUID, query recall.ItemQ
 	if query.After != nil {
 		args["after_at"], args["after_created"], args["after_key"] = query.After.At, query.After.Created, query.After.Key[:]
 	}
-	return db.readItems(ctx, "read items", itemsSQL, args)
+	return db.readItems(ctx, workspace, "read items", itemsSQL, args)
 }
 
 const itemsByKeySQL = `
@@ -47,12 +47,12 @@ func (db *DB) ItemsByKey(ctx context.Context, workspace uuid.UUID, keys []comman
 	for i, key := range keys {
 		stored[i] = key[:]
 	}
-	return db.readItems(ctx, "read items by key", itemsByKeySQL, pgx.NamedArgs{"workspace": workspace, "keys": stored})
+	return db.readItems(ctx, workspace, "read items by key", itemsByKeySQL, pgx.NamedArgs{"workspace": workspace, "keys": stored})
 }
 
-func (db *DB) readItems(ctx context.Context, name, sql string, args pgx.NamedArgs) ([]recall.Item, error) {
+func (db *DB) readItems(ctx context.Context, workspace uuid.UUID, name, sql string, args pgx.NamedArgs) ([]recall.Item, error) {
 	var items []recall.Item
-	err := db.read(ctx, name, sql, args, func(rows pgx.Rows) (err error) {
+	err := db.read(ctx, of(workspace), name, sql, args, func(rows pgx.Rows) (err error) {
 		items, err = pgx.CollectRows(rows, scanItem)
 		return err
 	})
@@ -76,7 +76,7 @@ SELECT task_id FROM items WHERE workspace_id = @workspace AND event_id = @event 
 // TaskOfItem implements recall.ItemStore.
 func (db *DB) TaskOfItem(ctx context.Context, workspace uuid.UUID, eventID string) (uuid.UUID, error) {
 	found := uuid.Nil
-	err := db.read(ctx, "task of item", taskOfItemSQL, pgx.NamedArgs{"workspace": workspace, "event": eventID},
+	err := db.read(ctx, of(workspace), "task of item", taskOfItemSQL, pgx.NamedArgs{"workspace": workspace, "event": eventID},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				if err := rows.Scan(&found); err != nil {

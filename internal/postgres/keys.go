@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"fmt"
-	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -24,57 +22,8 @@ const maxKeys = 1_000
 // KeyInfo is what may be shown of a key. Its secret is not kept.
 type KeyInfo = operator.Key
 
-const createKeySQL = `
-INSERT INTO api_keys (id, workspace_id, name, secret_hash, scopes, created_at, expires_at)
-SELECT @key, w.id, @name, @secret_hash, @scopes, (SELECT coalesce(@now::timestamptz, clock_timestamp())), @expires_at
-  FROM workspaces w WHERE w.id = @workspace AND w.deletion IS NULL
-RETURNING id`
-
-// CreateKey makes a key of the workspace and returns it in clear, the only time that it can be seen. A nil
-// expiry never comes. Faults INVALID_REQUEST; ErrNoWorkspace.
-func (db *DB) CreateKey(ctx context.Context, workspace uuid.UUID, name string, permissions []access.Permission, expires *time.Time) (access.Key, error) {
-	if utf8.RuneCountInString(name) > maxName || name != "" && checkName(name) != nil {
-		return access.Key{}, fault.At(fault.InvalidRequest, "/name", "at most 100 visible characters")
-	}
-	scopes := make([]string, len(permissions))
-	for i, p := range permissions {
-		if _, ok := access.ParsePermission(string(p)); !ok {
-			return access.Key{}, fault.At(fault.InvalidRequest, "/permissions", "known permissions")
-		}
-		scopes[i] = string(p)
-	}
-	if len(scopes) == 0 {
-		return access.Key{}, fault.At(fault.InvalidRequest, "/permissions", "at least one permission")
-	}
-	key, err := access.NewKey()
-	if err != nil {
-		return access.Key{}, fmt.Errorf("create key: %w", err)
-	}
-	hash := key.SecretHash()
-	made := false
-	details := map[string]any{"permissions": scopes}
-	if expires != nil {
-		details["expires_at"] = expires.UTC().Format(time.RFC3339)
-	}
-	done := act{workspace, operator.CreateKey, key.ID(), details}
-	err = db.recorded(ctx, done, "create key", createKeySQL, pgx.NamedArgs{
-		"key": key.ID(), "workspace": workspace, "name": name, "secret_hash": hash[:], "scopes": scopes,
-		"now": db.now(), "expires_at": expires,
-	}, func(rows pgx.Rows) error {
-		made = rows.Next()
-		return nil
-	})
-	if err != nil {
-		return access.Key{}, err
-	}
-	if !made {
-		return access.Key{}, fmt.Errorf("create key: %w", ErrNoWorkspace)
-	}
-	return key, nil
-}
-
 const keysSQL = `
-SELECT id, name, scopes, created_at, expires_at, revoked_at, coalesce(rate_limit, 0)
+SELECT id, coalesce(reference, ''), name, scopes, created_at, expires_at, revoked_at, coalesce(rate_limit, 0)
   FROM api_keys WHERE workspace_id = @workspace
  ORDER BY created_at, id
  LIMIT @limit`
@@ -83,16 +32,18 @@ SELECT id, name, scopes, created_at, expires_at, revoked_at, coalesce(rate_limit
 func (db *DB) ListKeys(ctx context.Context, workspace uuid.UUID) ([]KeyInfo, error) {
 	var keys []KeyInfo
 	args := pgx.NamedArgs{"workspace": workspace, "limit": maxKeys}
-	err := db.read(ctx, "read keys", keysSQL, args, func(rows pgx.Rows) (err error) {
-		keys, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (k KeyInfo, err error) {
-			err = row.Scan(&k.ID, &k.Name, &k.Permissions, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.RateLimit)
-			k.CreatedAt = k.CreatedAt.UTC()
-			inUTC(k.ExpiresAt, k.RevokedAt)
-			return k, err
-		})
+	err := db.read(ctx, of(workspace), "read keys", keysSQL, args, func(rows pgx.Rows) (err error) {
+		keys, err = pgx.CollectRows(rows, scanKey)
 		return err
 	})
 	return keys, err
+}
+
+func scanKey(row pgx.CollectableRow) (k KeyInfo, err error) {
+	err = row.Scan(&k.ID, &k.Reference, &k.Name, &k.Permissions, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.RateLimit)
+	k.CreatedAt = k.CreatedAt.UTC()
+	inUTC(k.ExpiresAt, k.RevokedAt)
+	return k, err
 }
 
 const limitKeySQL = `
@@ -122,7 +73,7 @@ const keyWorkspaceSQL = `SELECT workspace_id FROM api_keys WHERE id = @key`
 // WorkspaceOfKey answers whose key it is, or ErrNoKey. It is for operators, who may see all of them.
 func (db *DB) WorkspaceOfKey(ctx context.Context, id string) (workspace uuid.UUID, err error) {
 	found := false
-	err = db.read(ctx, "find key", keyWorkspaceSQL, pgx.NamedArgs{"key": id}, func(rows pgx.Rows) error {
+	err = db.read(ctx, everyone, "find key", keyWorkspaceSQL, pgx.NamedArgs{"key": id}, func(rows pgx.Rows) error {
 		if found = rows.Next(); found {
 			return rows.Scan(&workspace)
 		}
@@ -170,7 +121,7 @@ func (db *DB) Authenticate(ctx context.Context, key access.Key) (access.Caller, 
 	var revoked, expired bool
 	caller := access.Caller{KeyID: key.ID()}
 	args := pgx.NamedArgs{"key": key.ID(), "now": db.now()}
-	err := db.read(ctx, "authenticate", authenticateSQL, args, func(rows pgx.Rows) error {
+	err := db.read(ctx, everyone, "authenticate", authenticateSQL, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			w := &caller.Workspace
 			if err := rows.Scan(&stored, &caller.Permissions, &revoked, &expired, &w.ID, &w.Metered, &w.Suspended,

@@ -37,7 +37,7 @@ const knownLook = 2_000
 // Known implements worker.Known.
 func (db *DB) Known(ctx context.Context, l worker.Lease, terms []string, limit int) ([]worker.KnownRecord, error) {
 	var known []worker.KnownRecord
-	err := db.read(ctx, "known records", knownSQL, pgx.NamedArgs{
+	err := db.read(ctx, of(l.WorkspaceID), "known records", knownSQL, pgx.NamedArgs{
 		"workspace": l.WorkspaceID, "lane": l.Lane[:], "accepted_at": l.AcceptedAt, "terms": terms, "limit": limit,
 		"look": knownLook, "now": db.now(),
 	}, func(rows pgx.Rows) error {

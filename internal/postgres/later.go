@@ -57,7 +57,7 @@ func (db *DB) later(ctx context.Context, item worker.Later) worker.Done {
 	args["class"], args["delay"] = string(item.Class), inSeconds(item.Delay)
 	var done worker.Done
 	held := false
-	err := db.alone(ctx, "later", laterSQL, args, func(rows pgx.Rows) error {
+	err := db.alone(ctx, of(item.Lease.WorkspaceID), "later", laterSQL, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			held = true
 			hint := task.Hint{TaskID: l.TaskID, WorkspaceID: l.WorkspaceID}

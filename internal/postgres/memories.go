@@ -35,7 +35,7 @@ SELECT ` + recordColumnsSQL + `
 // Memory answers a live record of the workspace, one that a later one superseded too, or a fault
 // MEMORY_NOT_FOUND.
 func (db *DB) Memory(ctx context.Context, workspace, id uuid.UUID) (memory.Record, error) {
-	records, err := db.records(ctx, "read memory", memorySQL,
+	records, err := db.records(ctx, workspace, "read memory", memorySQL,
 		pgx.NamedArgs{"id": id, "workspace": workspace, "now": db.now()})
 	if err != nil {
 		return memory.Record{}, err
@@ -62,7 +62,7 @@ const newestSQL = `
 func (db *DB) Memories(ctx context.Context, workspace uuid.UUID, query recall.MemoryQuery) (recall.MemoryPage, error) {
 	args := pgx.NamedArgs{"workspace": workspace, "limit": query.Limit + 1, "now": db.now()}
 	setAfter(args, query.After)
-	records, err := db.records(ctx, "read memories", memoriesSQL+inScope(query.Scope, args)+newestSQL, args)
+	records, err := db.records(ctx, workspace, "read memories", memoriesSQL+inScope(query.Scope, args)+newestSQL, args)
 	if err != nil {
 		return recall.MemoryPage{}, err
 	}
@@ -96,9 +96,9 @@ func inScope(scope memory.Scope, args pgx.NamedArgs) string {
 	return conditions
 }
 
-func (db *DB) records(ctx context.Context, name, sql string, args pgx.NamedArgs) ([]memory.Record, error) {
+func (db *DB) records(ctx context.Context, workspace uuid.UUID, name, sql string, args pgx.NamedArgs) ([]memory.Record, error) {
 	var records []memory.Record
-	err := db.read(ctx, name, sql, args, func(rows pgx.Rows) (err error) {
+	err := db.read(ctx, of(workspace), name, sql, args, func(rows pgx.Rows) (err error) {
 		records, err = pgx.CollectRows(rows, scanRecord)
 		return err
 	})

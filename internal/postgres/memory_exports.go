@@ -73,7 +73,7 @@ RETURNING id`
 // ForgetExports implements repair.Retention.
 func (db *DB) ForgetExports(ctx context.Context, limit int) (repair.Swept, error) {
 	gone := 0
-	err := db.alone(ctx, "forget exports", forgetOldExportsSQL, pgx.NamedArgs{"now": db.now(), "limit": limit}, func(rows pgx.Rows) error {
+	err := db.alone(ctx, unbound, "forget exports", forgetOldExportsSQL, pgx.NamedArgs{"now": db.now(), "limit": limit}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			gone++
 		}
@@ -110,7 +110,7 @@ func (db *DB) HasMemoryExport(ctx context.Context, workspace uuid.UUID, filter m
 func (db *DB) memoryExport(ctx context.Context, workspace uuid.UUID, id *uuid.UUID, hash []byte) (*memory.Filter, error) {
 	var kept []byte
 	args := pgx.NamedArgs{"workspace": workspace, "id": id, "hash": hash, "now": db.now()}
-	err := db.read(ctx, "read memory export", memoryExportSQL, args, func(rows pgx.Rows) error {
+	err := db.read(ctx, of(workspace), "read memory export", memoryExportSQL, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			if err := rows.Scan(&kept); err != nil {
 				return err
@@ -132,7 +132,7 @@ func (db *DB) memoryExport(ctx context.Context, workspace uuid.UUID, id *uuid.UU
 func (db *DB) Matching(ctx context.Context, workspace uuid.UUID, filter memory.Filter, after *recall.Place, limit int) (recall.MemoryPage, error) {
 	args := pgx.NamedArgs{"workspace": workspace, "limit": limit + 1, "now": db.now()}
 	setAfter(args, after)
-	records, err := db.records(ctx, "read matching records", memoriesSQL+inFilter(&filter, args)+newestSQL, args)
+	records, err := db.records(ctx, workspace, "read matching records", memoriesSQL+inFilter(&filter, args)+newestSQL, args)
 	if err != nil {
 		return recall.MemoryPage{}, err
 	}

@@ -87,9 +87,16 @@ func openMigrations(url string, options ...goose.ProviderOption) (*goose.Provide
 	return provider, nil
 }
 
+// errNoRoles is for an owner of the database who may not make roles.
+var errNoRoles = errors.New("the roles holdfast_api and holdfast_worker are missing and the role of this URL may not make them: " +
+	"run deploy/postgres/roles.sql as a superuser first")
+
 // migrationError strips what the driver says and keeps what goose says, which quotes file names only.
 func migrationError(err error) error {
-	if _, ok := errors.AsType[*pgconn.PgError](err); ok {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if e.Code == stateNoRoles {
+			return errNoRoles
+		}
 		return classify(err)
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +66,32 @@ func TestMigrate(t *testing.T) {
 		}
 		if current, _, err := postgres.MigrationStatus(t.Context(), url); err != nil || current != 0 {
 			t.Fatalf("%d, %v", current, err)
+		}
+	})
+	t.Run("AnOwnerWhoMayMakeNoRolesIsToldWhatTo", func(t *testing.T) {
+		t.Parallel()
+		pg := testkit.PrivatePostgres(t, false)
+		pool := testkit.Pool(t, pg.URL())
+		for _, sql := range []string{
+			`DROP OWNED BY holdfast_api, holdfast_worker`,
+			`DROP ROLE holdfast_api_login, holdfast_worker_login, holdfast_api, holdfast_worker`,
+			`CREATE ROLE plain LOGIN PASSWORD 'plain'`,
+			`CREATE DATABASE plain OWNER plain`,
+		} {
+			if _, err := pool.Exec(t.Context(), sql); err != nil {
+				t.Fatal(sql, err)
+			}
+		}
+		url := fmt.Sprintf("postgres://plain:plain@127.0.0.1:%d/plain?sslmode=disable", pg.Port())
+		applied, err := postgres.Migrate(t.Context(), url)
+		if err == nil || len(applied) != 0 || !strings.Contains(err.Error(), "deploy/postgres/roles.sql") {
+			t.Fatalf("%v, %v", applied, err)
+		}
+		if _, err := pool.Exec(t.Context(), `CREATE ROLE holdfast_api; CREATE ROLE holdfast_worker`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := postgres.Migrate(t.Context(), url); err != nil {
+			t.Fatalf("with the roles: %v", err)
 		}
 	})
 	t.Run("ADatabaseThatIsNotThereIsUnavailable", func(t *testing.T) {

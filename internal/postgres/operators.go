@@ -53,7 +53,7 @@ const operatorsSQL = `SELECT id, name, created_at, revoked_at FROM operators ORD
 // ListOperators answers all operators, oldest first, revoked ones too.
 func (db *DB) ListOperators(ctx context.Context) ([]operator.Operator, error) {
 	var all []operator.Operator
-	err := db.read(ctx, "read operators", operatorsSQL, pgx.NamedArgs{"limit": maxOperators}, func(rows pgx.Rows) (err error) {
+	err := db.read(ctx, unbound, "read operators", operatorsSQL, pgx.NamedArgs{"limit": maxOperators}, func(rows pgx.Rows) (err error) {
 		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (o operator.Operator, err error) {
 			err = row.Scan(&o.ID, &o.Name, &o.CreatedAt, &o.RevokedAt)
 			o.CreatedAt = o.CreatedAt.UTC()
@@ -90,7 +90,7 @@ const operatorSQL = `SELECT secret_hash, name FROM operators WHERE id = @id AND 
 // Operator answers the name of the token's holder as of now. Fault INVALID_API_KEY for an unknown, wrong or revoked one.
 func (db *DB) Operator(ctx context.Context, token access.Token) (name string, err error) {
 	var stored []byte
-	err = db.read(ctx, "authenticate operator", operatorSQL, pgx.NamedArgs{"id": token.ID()}, func(rows pgx.Rows) error {
+	err = db.read(ctx, unbound, "authenticate operator", operatorSQL, pgx.NamedArgs{"id": token.ID()}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			if err := rows.Scan(&stored, &name); err != nil {
 				return err

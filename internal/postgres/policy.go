@@ -14,7 +14,7 @@ const policySQL = `SELECT extraction::text FROM workspaces WHERE id = @workspace
 // Policy answers what the workspace adds to how its conversations are read, as JSON, or ErrNoWorkspace.
 func (db *DB) Policy(ctx context.Context, workspace uuid.UUID) ([]byte, error) {
 	var policy []byte
-	err := db.read(ctx, "read policy", policySQL, pgx.NamedArgs{"workspace": workspace}, func(rows pgx.Rows) error {
+	err := db.read(ctx, of(workspace), "read policy", policySQL, pgx.NamedArgs{"workspace": workspace}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			if err := rows.Scan(&policy); err != nil {
 				return err

@@ -33,22 +33,26 @@ type Config struct {
 	TransactionPooler bool
 	// MaxPending is how many tasks a workspace without a limit of its own may have waiting; 0 is no limit.
 	MaxPending int
+	// Sealing says how payloads are encrypted; its zero value seals nothing.
+	Sealing Sealing
 	// Now replaces the database's clock in tests; nil leaves it alone.
 	Now func() *time.Time
 }
 
 // DB is the store. It is safe for concurrent use.
 type DB struct {
-	pool        *pgxpool.Pool
-	lockTimeout string
-	stmtTimeout string
-	aloneBound  time.Duration
-	now         func() *time.Time
-	backlog     *backlog
-	queue       *queue                        // bounds who waits for a connection; nil leaves it to their contexts
-	rescued     atomic.Pointer[repair.Cursor] // where Rescue goes on; nil is at the beginning
-	served      atomic.Pointer[uuid.UUID]     // the workspace behind which Due goes on; nil is at the beginning
-	dispatched  atomic.Pointer[uuid.UUID]     // the webhook behind which Dispatch goes on; nil is at the beginning
+	pool          *pgxpool.Pool
+	lockTimeout   string
+	stmtTimeout   string
+	aloneBound    time.Duration
+	now           func() *time.Time
+	backlog       *backlog
+	sealer        *sealer
+	queue         *queue                        // bounds who waits for a connection; nil leaves it to their contexts
+	rescued       atomic.Pointer[repair.Cursor] // where Rescue goes on; nil is at the beginning
+	served        atomic.Pointer[uuid.UUID]     // the workspace behind which Due goes on; nil is at the beginning
+	servedCrashed atomic.Pointer[uuid.UUID]     // the same of those that crashed before
+	dispatched    atomic.Pointer[uuid.UUID]     // the webhook behind which Dispatch goes on; nil is at the beginning
 }
 
 // Open connects a pool and checks that the database answers.
@@ -80,7 +84,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 		return nil, fmt.Errorf("open pool: %w", errUnparsed(err))
 	}
 	db := &DB{
-		pool: pool, now: cfg.Now, aloneBound: cfg.StatementTimeout, backlog: newBacklog(cfg.MaxPending),
+		pool: pool, now: cfg.Now, aloneBound: cfg.StatementTimeout, backlog: newBacklog(cfg.MaxPending), sealer: newSealer(cfg.Sealing),
 		lockTimeout: fmt.Sprintf("%dms", cfg.LockTimeout.Milliseconds()),
 		stmtTimeout: fmt.Sprintf("%dms", cfg.StatementTimeout.Milliseconds()),
 	}

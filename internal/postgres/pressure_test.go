@@ -91,7 +91,7 @@ UPDATE tasks SET status = 'succeeded', stage = 'projected', outcome = 'NO_MEMORY
 		t.Errorf("a claim reads %d pages and touches %d, %d before the snapshot was held:\n%s", read, buffers(t, plan), before, plan)
 	}
 	// What scans reads past the dead, a tenth of a page for each; the drain, and the count of leases at its own pace.
-	due := w.plan(postgres.DueSQL, dueArgs(ready, 20))
+	due := w.plan(postgres.DueSQL(worker.Steady), dueArgs(ready, 20))
 	if n := buffers(t, due); n > passing/5 {
 		t.Errorf("a look for due tasks touches %d pages beside %d dead rows:\n%s", n, passing, due)
 	}
@@ -118,7 +118,7 @@ func TestDrainPlan(t *testing.T) {
 	w.backlog(one, 1, 0)
 	w.exec(`ANALYZE`)
 	for _, after := range []uuid.UUID{{}, crowd, one} {
-		plan := w.plan(postgres.DueSQL, dueArgs(after, 20))
+		plan := w.plan(postgres.DueSQL(worker.Steady), dueArgs(after, 20))
 		if n := buffers(t, plan); n > 60 || strings.Contains(plan, "Seq Scan on tasks") {
 			t.Errorf("a look touches %d pages:\n%s", n, plan)
 		}
@@ -192,7 +192,7 @@ SELECT gen_random_uuid(), $1, 'memory_infer', 'running', 'accepted', now(), now(
 	w.exec(`UPDATE tasks SET lease_until = lease_until + interval '1 minute'`) // a heartbeat each leaves a dead row each
 	id := w.accept("k", say("u", "a"))
 	w.exec(`ANALYZE tasks`)
-	due := w.plan(postgres.DueSQL, dueArgs(uuid.UUID{}, 20))
+	due := w.plan(postgres.DueSQL(worker.Steady), dueArgs(uuid.UUID{}, 20))
 	if n := buffers(t, due); n > 50 {
 		t.Errorf("a look for due tasks touches %d pages:\n%s", n, due)
 	}

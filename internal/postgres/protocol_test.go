@@ -52,17 +52,24 @@ type world struct {
 
 func newWorld(t testing.TB, credits int64) *world {
 	t.Helper()
-	w := &world{t: t, url: testkit.NewDatabase(t), hints: &hints{}, clock: &atomic.Pointer[time.Time]{}}
-	w.sql = testkit.Pool(t, w.url)
+	w := newWorldOn(t, testkit.NewDatabase(t))
 	w.db = w.open(w.url)
 	w.caller = w.workspace(credits)
+	return w
+}
+
+// newWorldOn is a world without store and caller.
+func newWorldOn(t testing.TB, url string) *world {
+	t.Helper()
+	w := &world{t: t, url: url, hints: &hints{}, clock: &atomic.Pointer[time.Time]{}}
+	w.sql = testkit.Pool(t, w.url)
 	return w
 }
 
 // open connects a store that shares the world's clock.
 func (w *world) open(url string) *postgres.DB {
 	w.t.Helper()
-	db, err := postgres.Open(w.t.Context(), postgres.Config{URL: url, Now: w.clock.Load})
+	db, err := postgres.Open(w.t.Context(), postgres.Config{URL: url, Now: w.clock.Load, Sealing: sealing(w.t)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -81,6 +88,11 @@ func (w *world) workspace(credits int64) access.Caller {
 		w.exec(`INSERT INTO credit_grants (id, workspace_id, reference, amount) VALUES ($1, $2, 'start', $3)`,
 			uuid.Must(uuid.NewV7()), id, credits)
 	}
+	w.exec(`
+INSERT INTO operator_acts (id, at, actor, origin, request_id, workspace_id, act, subject, details)
+SELECT gen_random_uuid(), clock_timestamp(), 'system', 'process', '', $1::uuid, x.act, x.subject, jsonb_build_object('amount', $2::bigint)
+  FROM (VALUES ('workspace.create', $1::uuid::text), ('credits.grant', 'start')) AS x (act, subject)
+ WHERE $2::bigint > 0 OR x.act = 'workspace.create'`, id, credits)
 	return access.Caller{
 		Workspace:   access.Workspace{ID: id, Metered: true, FingerprintKey: secret},
 		Permissions: access.Permissions(),

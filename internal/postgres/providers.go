@@ -34,7 +34,7 @@ const healthySQL = `UPDATE provider_pauses SET in_a_row = 0 WHERE provider = @pr
 
 // Pause implements worker.Providers.
 func (db *DB) Pause(ctx context.Context, provider string, class task.Class, d time.Duration) error {
-	return db.alone(ctx, "pause provider", pauseSQL, pgx.NamedArgs{
+	return db.alone(ctx, unbound, "pause provider", pauseSQL, pgx.NamedArgs{
 		"provider": provider, "class": string(class), "seconds": inSeconds(d), "now": db.now(),
 	}, noRows)
 }
@@ -42,7 +42,7 @@ func (db *DB) Pause(ctx context.Context, provider string, class task.Class, d ti
 // Outage implements worker.Providers.
 func (db *DB) Outage(ctx context.Context, provider string, class task.Class) (int, error) {
 	var inARow int
-	err := db.alone(ctx, "count outage", outageSQL, pgx.NamedArgs{
+	err := db.alone(ctx, unbound, "count outage", outageSQL, pgx.NamedArgs{
 		"provider": provider, "class": string(class), "now": db.now(),
 	}, func(rows pgx.Rows) error {
 		var err error
@@ -54,7 +54,7 @@ func (db *DB) Outage(ctx context.Context, provider string, class task.Class) (in
 
 // Healthy implements worker.Providers.
 func (db *DB) Healthy(ctx context.Context, provider string) error {
-	return db.alone(ctx, "provider is healthy", healthySQL, pgx.NamedArgs{"provider": provider}, noRows)
+	return db.alone(ctx, unbound, "provider is healthy", healthySQL, pgx.NamedArgs{"provider": provider}, noRows)
 }
 
 func noRows(rows pgx.Rows) error {

@@ -35,8 +35,8 @@ type queue struct {
 func (db *DB) Shedding() *DB {
 	return &DB{
 		pool: db.pool, lockTimeout: db.lockTimeout, stmtTimeout: db.stmtTimeout, aloneBound: db.aloneBound, now: db.now,
-		backlog: db.backlog,
-		queue:   &queue{places: make(chan struct{}, queuePlaces*int(db.pool.Config().MaxConns))},
+		backlog: db.backlog, sealer: db.sealer,
+		queue: &queue{places: make(chan struct{}, queuePlaces*int(db.pool.Config().MaxConns))},
 	}
 }
 

@@ -88,7 +88,7 @@ RETURNING workspace_id`
 // Ledgers implements repair.Books.
 func (db *DB) Ledgers(ctx context.Context, after uuid.UUID, fresh time.Duration, limit int) ([]uuid.UUID, error) {
 	var ids []uuid.UUID
-	err := db.read(ctx, "ledgers", ledgersSQL, pgx.NamedArgs{
+	err := db.read(ctx, unbound, "ledgers", ledgersSQL, pgx.NamedArgs{
 		"now": db.now(), "after": after, "fresh": inSeconds(fresh), "limit": limit,
 	}, func(rows pgx.Rows) (err error) {
 		ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
@@ -119,7 +119,7 @@ func (db *DB) SumBooks(ctx context.Context, workspace uuid.UUID, full bool) (rep
 // SaveCheckpoint implements repair.Books.
 func (db *DB) SaveCheckpoint(ctx context.Context, workspace uuid.UUID, c repair.Checkpoint) (bool, error) {
 	saved := false
-	err := db.alone(ctx, "save checkpoint", saveCheckpointSQL, pgx.NamedArgs{
+	err := db.alone(ctx, of(workspace), "save checkpoint", saveCheckpointSQL, pgx.NamedArgs{
 		"workspace": workspace, "was": c.Was, "horizon": c.Horizon, "granted": c.Granted, "settled": c.Settled,
 		"now": db.now(),
 	}, func(rows pgx.Rows) error {
@@ -233,7 +233,7 @@ func (db *DB) CheckRecent(ctx context.Context, window time.Duration, look int) (
 
 func (db *DB) findings(ctx context.Context, name, sql string, args pgx.NamedArgs) ([]repair.Finding, error) {
 	var found []repair.Finding
-	err := db.read(ctx, name, sql, args, func(rows pgx.Rows) error {
+	err := db.read(ctx, unbound, name, sql, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var f repair.Finding
 			if err := rows.Scan(&f.Check, &f.Workspace, &f.Count, &f.Events); err != nil {

@@ -96,7 +96,7 @@ func (db *DB) Rehint(ctx context.Context, ask repair.Rehint) (int, []task.Hint, 
 // waitingStart answers a place between the first and the last workspace that has waiting work.
 func (db *DB) waitingStart(ctx context.Context) (uuid.UUID, error) {
 	var first, last uuid.UUID
-	err := db.read(ctx, "workspaces with waiting work", waitingRangeSQL, pgx.NamedArgs{"none": uuid.UUID{}},
+	err := db.read(ctx, unbound, "workspaces with waiting work", waitingRangeSQL, pgx.NamedArgs{"none": uuid.UUID{}},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				if err := rows.Scan(&first, &last); err != nil {
@@ -115,7 +115,7 @@ func (db *DB) waitingStart(ctx context.Context) (uuid.UUID, error) {
 
 // unhinted adds tasks that need a hint to seen, as many as are left of the limit.
 func (db *DB) unhinted(ctx context.Context, ask repair.Rehint, after uuid.UUID, seen map[uuid.UUID]int64) error {
-	return db.read(ctx, "due without a hint", unhintedSQL, pgx.NamedArgs{
+	return db.read(ctx, unbound, "due without a hint", unhintedSQL, pgx.NamedArgs{
 		"now": db.now(), "after": after, "workspaces": dueWorkspaces, "page": unhintedPage, "limit": ask.Limit,
 		"age": inSeconds(ask.Age), "max_attempts": ask.MaxAttempts,
 	}, func(rows pgx.Rows) error {
@@ -140,7 +140,7 @@ func (db *DB) rehint(ctx context.Context, seen map[uuid.UUID]int64) ([]task.Hint
 		ids, seqs = append(ids, id), append(seqs, seq)
 	}
 	var raised []task.Hint
-	err := db.alone(ctx, "rehint", rehintSQL, pgx.NamedArgs{"now": db.now(), "ids": ids, "seqs": seqs},
+	err := db.alone(ctx, unbound, "rehint", rehintSQL, pgx.NamedArgs{"now": db.now(), "ids": ids, "seqs": seqs},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				var hint task.Hint

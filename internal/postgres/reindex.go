@@ -34,7 +34,7 @@ func (db *DB) OpenReindex(ctx context.Context, vectorModel string) (repair.Reind
 		return repair.Reindex{}, fmt.Errorf("make id: %w", err)
 	}
 	args := pgx.NamedArgs{"id": id, "model": vectorModel, "now": db.now()}
-	if err := db.alone(ctx, "open reindex", openReindexSQL, args, noRows); err != nil {
+	if err := db.alone(ctx, unbound, "open reindex", openReindexSQL, args, noRows); err != nil {
 		return repair.Reindex{}, err
 	}
 	return db.oneReindex(ctx, readOpenReindexSQL, pgx.NamedArgs{"model": vectorModel})
@@ -44,7 +44,7 @@ var errNoReindex = errors.New("the rebuild is not there; start it again")
 
 func (db *DB) oneReindex(ctx context.Context, sql string, args pgx.NamedArgs) (repair.Reindex, error) {
 	var found []repair.Reindex
-	err := db.read(ctx, "read reindex", sql, args, func(rows pgx.Rows) (err error) {
+	err := db.read(ctx, unbound, "read reindex", sql, args, func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[repair.Reindex])
 		return err
 	})
@@ -68,7 +68,7 @@ SELECT id, workspace_id, version, text
 func (db *DB) ReindexSources(ctx context.Context, r repair.Reindex, limit int) ([]repair.Source, error) {
 	var found []repair.Source
 	args := pgx.NamedArgs{"after": r.After, "started": r.StartedAt, "limit": limit}
-	err := db.read(ctx, "read sources", reindexSourcesSQL, args, func(rows pgx.Rows) (err error) {
+	err := db.read(ctx, unbound, "read sources", reindexSourcesSQL, args, func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[repair.Source])
 		return err
 	})
@@ -89,7 +89,7 @@ SELECT m.id, m.workspace_id, m.version, m.text
 func (db *DB) StaleSources(ctx context.Context, vectorModel string, ids []uuid.UUID) ([]repair.Source, error) {
 	var found []repair.Source
 	args := pgx.NamedArgs{"ids": ids, "model": vectorModel}
-	err := db.read(ctx, "read stale sources", staleSourcesSQL, args, func(rows pgx.Rows) (err error) {
+	err := db.read(ctx, unbound, "read stale sources", staleSourcesSQL, args, func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[repair.Source])
 		return err
 	})
@@ -146,7 +146,7 @@ const readReindexSQL = `SELECT ` + reindexColumnsSQL + ` FROM reindexes WHERE id
 // MarkReindex implements repair.ReindexStore.
 func (db *DB) MarkReindex(ctx context.Context, r repair.Reindex, to uuid.UUID, records int, last bool) (repair.Reindex, error) {
 	args := pgx.NamedArgs{"id": r.ID, "after": r.After, "to": to, "records": records, "last": last, "now": db.now()}
-	if err := db.alone(ctx, "mark reindex", markReindexSQL, args, noRows); err != nil {
+	if err := db.alone(ctx, unbound, "mark reindex", markReindexSQL, args, noRows); err != nil {
 		return repair.Reindex{}, err
 	}
 	return db.oneReindex(ctx, readReindexSQL, pgx.NamedArgs{"id": r.ID})

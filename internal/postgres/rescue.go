@@ -83,7 +83,7 @@ func (db *DB) RescueAfter(ctx context.Context, maxAttempts int, after repair.Cur
 
 func (db *DB) expired(ctx context.Context, maxAttempts int, after uuid.UUID, limit int) ([]expiredLease, error) {
 	var found []expiredLease
-	err := db.read(ctx, "expired leases", expiredSQL, pgx.NamedArgs{
+	err := db.read(ctx, unbound, "expired leases", expiredSQL, pgx.NamedArgs{
 		"now": db.now(), "max_attempts": maxAttempts, "after": after, "limit": limit,
 	}, func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -100,7 +100,7 @@ func (db *DB) expired(ctx context.Context, maxAttempts int, after uuid.UUID, lim
 
 func (db *DB) rescue(ctx context.Context, e expiredLease, maxAttempts int) (*worker.Rescued, error) {
 	var moved *worker.Rescued
-	err := db.alone(ctx, "rescue", rescueSQL, pgx.NamedArgs{
+	err := db.alone(ctx, unbound, "rescue", rescueSQL, pgx.NamedArgs{
 		"now": db.now(), "task": e.id, "token": e.token, "until": e.until, "max_attempts": maxAttempts,
 	}, func(rows pgx.Rows) error {
 		for rows.Next() {

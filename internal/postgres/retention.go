@@ -132,7 +132,7 @@ func (db *DB) RetireArchived(ctx context.Context, older time.Duration, after rep
 // row is tried alone, so that one poisoned row never stops the rest.
 func (db *DB) sweep(ctx context.Context, what outdated, older time.Duration, after repair.Cursor, limit int) (repair.Swept, error) {
 	var page []ended
-	err := db.read(ctx, what.name, fmt.Sprintf(endedSQL, what.table), pgx.NamedArgs{
+	err := db.read(ctx, unbound, what.name, fmt.Sprintf(endedSQL, what.table), pgx.NamedArgs{
 		"now": db.now(), "older": inSeconds(older), "at": after.At, "after": after.ID, "limit": limit,
 	}, func(rows pgx.Rows) (err error) {
 		page, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ended])
@@ -184,7 +184,7 @@ func (db *DB) sweepEach(ctx context.Context, what outdated, ids []uuid.UUID, old
 
 func (db *DB) moveOutdated(ctx context.Context, what outdated, ids []uuid.UUID, older time.Duration) (int, error) {
 	moved := 0
-	err := db.alone(ctx, what.name, what.move, pgx.NamedArgs{"now": db.now(), "ids": ids, "older": inSeconds(older)},
+	err := db.alone(ctx, unbound, what.name, what.move, pgx.NamedArgs{"now": db.now(), "ids": ids, "older": inSeconds(older)},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				moved++

@@ -47,11 +47,11 @@ SELECT t.status, t.generation, t.command IS NOT NULL AND NOT ` + fencedTaskSQL +
 
 // Retry implements write.RetryStore.
 func (db *DB) Retry(ctx context.Context, ask write.RetryAsk) (hint *task.Hint, replayed bool, err error) {
-	at, err := db.placeOf(ctx, ask.TaskID)
+	at, err := db.placeOf(ctx, &ask.WorkspaceID, ask.TaskID)
 	if err != nil {
 		return nil, false, err
 	}
-	if at == nil || at.workspace != ask.WorkspaceID {
+	if at == nil {
 		return nil, false, db.notHot(ctx, ask)
 	}
 	price := ask.Prices.Of(at.kind, ask.Metered)
@@ -174,7 +174,7 @@ func (s *retryState) refusal(seen *int) error {
 // without its input.
 func (db *DB) notHot(ctx context.Context, ask write.RetryAsk) error {
 	var s retryState
-	err := db.read(ctx, "retry state", retryStateSQL, pgx.NamedArgs{
+	err := db.read(ctx, of(ask.WorkspaceID), "retry state", retryStateSQL, pgx.NamedArgs{
 		"task": ask.TaskID, "workspace": ask.WorkspaceID,
 	}, s.read)
 	if err != nil {

@@ -33,7 +33,7 @@ func (db *DB) Searched(ctx context.Context, workspace uuid.UUID, within recall.S
 	args := db.searchArgs(workspace, within)
 	sql := searchIDsSQL + searchedSQL + visibleSQL(within.Expired) + inScope(within.Scope, args) + inFilter(within.Filter, args) + newestSQL + searchIDsEndSQL
 	var packed []byte
-	err := db.read(ctx, "read searched records", sql, args, func(rows pgx.Rows) error {
+	err := db.read(ctx, of(workspace), "read searched records", sql, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			if err := rows.Scan(&packed); err != nil {
 				return err
@@ -64,7 +64,7 @@ SELECT m.id, substr(m.content_key, 1, 8), p.terms, p.counts, p.length
 
 // Terms implements recall.SearchStore.
 func (db *DB) Terms(ctx context.Context, workspace uuid.UUID, ids []uuid.UUID, each func(ref recall.Ref, terms memory.Terms)) error {
-	return db.read(ctx, "read terms", searchTermsSQL, pgx.NamedArgs{"workspace": workspace, "ids": ids}, func(rows pgx.Rows) error {
+	return db.read(ctx, of(workspace), "read terms", searchTermsSQL, pgx.NamedArgs{"workspace": workspace, "ids": ids}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var ref recall.Ref
 			var content []byte
@@ -90,7 +90,7 @@ SELECT m.id, substr(m.content_key, 1, 8), p.vector
 // Vectors implements recall.SearchStore.
 func (db *DB) Vectors(ctx context.Context, workspace uuid.UUID, ids []uuid.UUID, modelName string, each func(ref recall.Ref, vector model.Vector)) error {
 	args := pgx.NamedArgs{"workspace": workspace, "ids": ids, "model": modelName}
-	return db.read(ctx, "read vectors", searchVectorsSQL, args, func(rows pgx.Rows) error {
+	return db.read(ctx, of(workspace), "read vectors", searchVectorsSQL, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var ref recall.Ref
 			var content, stored []byte
@@ -114,7 +114,7 @@ func (db *DB) LiveRecords(ctx context.Context, workspace uuid.UUID, within recal
 	args["ids"] = ids
 	sql := `SELECT ` + recordColumnsSQL + searchedSQL + visibleSQL(within.Expired) + ` AND m.id = ANY(@ids)` +
 		inScope(within.Scope, args) + inFilter(within.Filter, args)
-	return db.records(ctx, "read found records", sql, args)
+	return db.records(ctx, workspace, "read found records", sql, args)
 }
 
 func (db *DB) searchArgs(workspace uuid.UUID, within recall.Searched) pgx.NamedArgs {

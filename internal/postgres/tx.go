@@ -26,12 +26,13 @@ const (
 	closureRuns = 3
 )
 
-// openSQL bounds waits and takes the workspace's gate, shared. The settings come first, so that they bound the
-// wait for the gate too. Between two batches of a transaction there is nothing but our own code: a process that is
+// openSQL bounds waits, says whose rows the transaction is about and takes the workspace's gate, shared. The settings
+// come first, so that they bound the wait for the gate too. Between two batches of a transaction there is nothing but our own code: a process that is
 // silent for ten seconds is frozen or gone, and must not keep lanes and gate from others.
 const openSQL = `
 SELECT set_config('lock_timeout', $2, true), set_config('statement_timeout', $3, true),
        set_config('idle_in_transaction_session_timeout', '10s', true),
+       set_config('holdfast.workspace', $4, true), set_config('holdfast.reach', '', true),
        pg_advisory_xact_lock_shared($1)`
 
 // openAloneSQL is openSQL with the gate taken exclusively: it waits for every transaction of the workspace that has
@@ -39,15 +40,16 @@ SELECT set_config('lock_timeout', $2, true), set_config('statement_timeout', $3,
 const openAloneSQL = `
 SELECT set_config('lock_timeout', $2, true), set_config('statement_timeout', $3, true),
        set_config('idle_in_transaction_session_timeout', '10s', true),
+       set_config('holdfast.workspace', $4, true), set_config('holdfast.reach', '', true),
        pg_advisory_xact_lock($1)`
 
 // Tx is an open transaction of one workspace. It opens with its first batch, in the same round trip.
 type Tx struct {
-	db    *DB
-	conn  *pgxpool.Conn
-	gate  int64
-	open  string
-	begun bool
+	db        *DB
+	conn      *pgxpool.Conn
+	workspace uuid.UUID
+	open      string
+	begun     bool
 }
 
 // InTx runs fn in one transaction of the workspace, with the gate as its first statement, and commits it when
@@ -68,7 +70,15 @@ func (db *DB) InTxAlone(ctx context.Context, workspace uuid.UUID, fn func(ctx co
 func (db *DB) inTx(ctx context.Context, workspace uuid.UUID, open string, fn func(ctx context.Context, tx *Tx) error) error {
 	var err error
 	for run := range closureRuns {
-		if err = db.once(ctx, workspace, open, fn); !repeatable(err) {
+		err = db.once(ctx, workspace, open, fn)
+		for range sealRuns {
+			var again bool
+			if again, err = db.sealedAgain(ctx, workspace, err); !again {
+				break
+			}
+			err = db.once(ctx, workspace, open, fn)
+		}
+		if !repeatable(err) {
 			return err
 		}
 		pause := time.NewTimer(time.Duration(rand.IntN(20*(run+1))) * time.Millisecond) // #nosec G404 -- jitter
@@ -87,7 +97,7 @@ func (db *DB) once(ctx context.Context, workspace uuid.UUID, open string, fn fun
 	if err != nil {
 		return &stepError{"acquire connection", classify(err)}
 	}
-	tx := &Tx{db: db, conn: conn, gate: gateOf(workspace), open: open}
+	tx := &Tx{db: db, conn: conn, workspace: workspace, open: open}
 	done := false
 	defer func() {
 		if !done { // fn panicked: the connection must not go back with an open transaction
@@ -171,7 +181,7 @@ func (tx *Tx) send(ctx context.Context, b *batch) error {
 	if !tx.begun {
 		opening := []step{
 			{"begin", "begin", nil, execOnly},
-			{"gate", tx.open, []any{tx.gate, tx.db.lockTimeout, tx.db.stmtTimeout}, execOnly},
+			{"gate", tx.open, []any{gateOf(tx.workspace), tx.db.lockTimeout, tx.db.stmtTimeout, string(of(tx.workspace))}, execOnly},
 		}
 		steps = append(opening, steps...)
 		tx.begun = true
@@ -233,9 +243,9 @@ func (tx *Tx) rollback(ctx context.Context) {
 	}
 }
 
-// alone runs one statement as its own transaction and reads its rows, bounded like a statement in a transaction.
-// A broken connection leaves its outcome unknown unless the statement was never sent.
-func (db *DB) alone(ctx context.Context, name, sql string, args pgx.NamedArgs, scan func(pgx.Rows) error) error {
+// alone runs one statement as its own transaction within the reach and reads its rows, bounded like a statement in a
+// transaction. A broken connection leaves its outcome unknown unless the statement was never sent.
+func (db *DB) alone(ctx context.Context, within reach, name, sql string, args pgx.NamedArgs, scan func(pgx.Rows) error) error {
 	ctx, cancel := context.WithTimeout(ctx, db.aloneBound)
 	defer cancel()
 	conn, err := db.acquire(ctx)
@@ -243,14 +253,7 @@ func (db *DB) alone(ctx context.Context, name, sql string, args pgx.NamedArgs, s
 		return &stepError{name, classify(err)}
 	}
 	defer conn.Release()
-	rows, err := conn.Query(ctx, sql, args)
-	if err == nil {
-		defer rows.Close()
-		if err = scan(rows); err == nil {
-			rows.Close()
-			err = rows.Err()
-		}
-	}
+	err = single(ctx, conn, within, sql, args, scan)
 	if err == nil {
 		return nil
 	}

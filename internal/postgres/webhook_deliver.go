@@ -55,6 +55,7 @@ SELECT d.id
       FROM tasks t
      WHERE t.status = 'pending' AND t.kind = 'webhook_delivery' AND t.lane = hooks.lane
        AND t.run_after <= (SELECT at FROM clock) AND t.crashes < @max_attempts AND t.payload_format <= @payload_format
+       AND ` + signableSQL + `
      ORDER BY t.run_after, t.id
      LIMIT greatest(@each - coalesce(under.n, 0), 0)) d
  WHERE NOT EXISTS (SELECT FROM workspaces w WHERE w.id = hooks.workspace_id AND w.suspended_at IS NOT NULL)
@@ -67,9 +68,9 @@ const dueHooks = 500
 // DueDeliveries implements worker.Deliveries. It starts behind a random webhook and wraps around.
 func (db *DB) DueDeliveries(ctx context.Context, who worker.Claimant, limit, each int) (ids []uuid.UUID, more bool, err error) {
 	start := uuid.New() // lanes are hashes, so any bytes are a fair start
-	err = db.read(ctx, "due deliveries", dueDeliveriesSQL, pgx.NamedArgs{
+	err = db.read(ctx, unbound, "due deliveries", dueDeliveriesSQL, pgx.NamedArgs{
 		"now": db.now(), "after": start[:], "hooks": dueHooks, "each": each, "limit": limit + 1,
-		"max_attempts": who.MaxAttempts, "payload_format": who.Format,
+		"max_attempts": who.MaxAttempts, "payload_format": who.Format, "master_keys": db.sealer.masters(),
 	}, func(rows pgx.Rows) (err error) {
 		ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		return err
@@ -81,37 +82,45 @@ func (db *DB) DueDeliveries(ctx context.Context, who worker.Claimant, limit, eac
 }
 
 const parcelSQL = `
-SELECT w.id, w.url, w.active OR d.type = 'webhook.test', w.secret,
-       CASE WHEN w.old_secret_until > (SELECT coalesce(@now::timestamptz, clock_timestamp())) THEN w.old_secret END, d.body
+SELECT (SELECT coalesce(@now::timestamptz, clock_timestamp())), w.id, w.url, w.active OR d.type = 'webhook.test', w.secret,
+       CASE WHEN w.old_secret_until > (SELECT coalesce(@now::timestamptz, clock_timestamp())) THEN w.old_secret END, d.body, ` + wrappedSQL + `w.data_key)
   FROM webhook_deliveries d
   JOIN webhooks w ON w.id = d.webhook_id AND w.workspace_id = d.workspace_id
  WHERE d.id = @message AND d.workspace_id = @workspace AND w.deleted_at IS NULL`
 
-// Parcel implements worker.Deliveries.
+// Parcel implements worker.Deliveries. An error is seal.ErrUnreadable for a secret that can't be opened here.
 func (db *DB) Parcel(ctx context.Context, l worker.Lease) (*endpoint.Parcel, error) {
 	message, err := messageOf(l.Payload)
 	if err != nil {
 		return nil, err
 	}
 	var parcel *endpoint.Parcel
-	err = db.read(ctx, "read parcel", parcelSQL, pgx.NamedArgs{"message": message, "workspace": l.WorkspaceID, "now": db.now()},
+	var secrets, wrapped [][]byte
+	err = db.read(ctx, of(l.WorkspaceID), "read parcel", parcelSQL, pgx.NamedArgs{"message": message, "workspace": l.WorkspaceID, "now": db.now()},
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				p := endpoint.Parcel{Message: message}
-				var secret, old []byte
-				if err := rows.Scan(&p.WebhookID, &p.URL, &p.Active, &secret, &old, &p.Body); err != nil {
+				secrets = make([][]byte, 2) // the present one, and the one before it
+				if err := rows.Scan(&p.At, &p.WebhookID, &p.URL, &p.Active, &secrets[0], &secrets[1], &p.Body, &wrapped); err != nil {
 					return err
-				}
-				for _, s := range [][]byte{secret, old} {
-					if len(s) == endpoint.SecretSize {
-						p.Secrets = append(p.Secrets, endpoint.Secret(s))
-					}
 				}
 				parcel = &p
 			}
 			return nil
 		})
-	return parcel, err
+	if err != nil || parcel == nil {
+		return nil, err
+	}
+	for _, stored := range secrets {
+		s, err := db.sealer.open(atSecret(l.WorkspaceID, parcel.WebhookID), stored, wrapped)
+		if err != nil {
+			return nil, err
+		}
+		if len(s) == endpoint.SecretSize {
+			parcel.Secrets = append(parcel.Secrets, endpoint.Secret(s))
+		}
+	}
+	return parcel, nil
 }
 
 // deliveredSQL ends a delivery's task, fenced by its lease. Nothing is stored by it but that it has ended.
@@ -121,7 +130,7 @@ UPDATE tasks SET status = 'succeeded', stage = 'projected', outcome = 'STORED', 
        committed_at = (SELECT coalesce(@now::timestamptz, clock_timestamp())),
        completed_at = (SELECT coalesce(@now::timestamptz, clock_timestamp())),
        updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
- WHERE id = @task AND status = 'running' AND lease_token = @token AND stage = 'accepted'
+ WHERE id = @task AND workspace_id = @workspace AND status = 'running' AND lease_token = @token AND stage = 'accepted'
 RETURNING generation`
 
 // noteAttemptSQL keeps how the last attempt ended, as long as the lease is held that made it.
@@ -137,7 +146,8 @@ UPDATE webhook_deliveries SET last_at = (SELECT coalesce(@now::timestamptz, cloc
 
 // noteHealthySQL ends a webhook's row of failures.
 const noteHealthySQL = `
-UPDATE webhooks SET failing_since = NULL WHERE id = @webhook AND failing_since IS NOT NULL AND deleted_at IS NULL`
+UPDATE webhooks SET failing_since = NULL
+ WHERE id = @webhook AND workspace_id = @workspace AND failing_since IS NOT NULL AND deleted_at IS NULL`
 
 // Delivered implements worker.Deliveries.
 func (db *DB) Delivered(ctx context.Context, l worker.Lease, p endpoint.Parcel, r endpoint.Receipt, work worker.Work) worker.Done {
@@ -145,7 +155,9 @@ func (db *DB) Delivered(ctx context.Context, l worker.Lease, p endpoint.Parcel, 
 		now := tx.db.now()
 		held := false
 		b := &batch{}
-		b.query("fence delivered", deliveredSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token, "now": now}, fence(&held))
+		b.query("fence delivered", deliveredSQL, pgx.NamedArgs{
+			"task": l.TaskID, "workspace": l.WorkspaceID, "token": l.Token, "now": now,
+		}, fence(&held))
 		if err := tx.send(ctx, b); err != nil {
 			return err
 		}
@@ -158,7 +170,7 @@ func (db *DB) Delivered(ctx context.Context, l worker.Lease, p endpoint.Parcel, 
 		b.exec("note delivered", noteDeliveredSQL, pgx.NamedArgs{
 			"message": p.Message, "workspace": l.WorkspaceID, "status": r.Status, "now": now,
 		}, nil)
-		b.exec("note healthy", noteHealthySQL, pgx.NamedArgs{"webhook": p.WebhookID}, nil)
+		b.exec("note healthy", noteHealthySQL, pgx.NamedArgs{"webhook": p.WebhookID, "workspace": l.WorkspaceID}, nil)
 		addCloseRun(b, l.TaskID, l.Generation, task.Succeeded, now)
 		return tx.send(ctx, b)
 	})
@@ -184,21 +196,21 @@ UPDATE webhooks w
        disabled_reason = CASE WHEN @gone THEN 'gone'
                               WHEN w.failing_since <= clock.at - make_interval(secs => @patience) THEN 'failing' END
   FROM clock
- WHERE w.id = @webhook AND w.url = @url AND w.active AND w.deleted_at IS NULL
+ WHERE w.id = @webhook AND w.workspace_id = @workspace AND w.url = @url AND w.active AND w.deleted_at IS NULL
    AND (w.failing_since IS NULL OR @gone OR w.failing_since <= clock.at - make_interval(secs => @patience))
 RETURNING NOT w.active`
 
 // Undelivered implements worker.Deliveries. The two statements are no transaction: neither row waits for the other.
 func (db *DB) Undelivered(ctx context.Context, l worker.Lease, p endpoint.Parcel, r endpoint.Receipt) (disabled bool, err error) {
-	err = db.alone(ctx, "note attempt", noteAttemptSQL, pgx.NamedArgs{
+	err = db.alone(ctx, of(l.WorkspaceID), "note attempt", noteAttemptSQL, pgx.NamedArgs{
 		"message": p.Message, "workspace": l.WorkspaceID, "task": l.TaskID, "token": l.Token, "status": r.Status,
 		"error": string(r.Error), "now": db.now(),
 	}, noRows)
 	if err != nil {
 		return false, err
 	}
-	err = db.alone(ctx, "note failing", noteFailingSQL, pgx.NamedArgs{
-		"webhook": p.WebhookID, "url": p.URL, "gone": r.Gone(), "patience": inSeconds(endpoint.FailingFor), "now": db.now(),
+	err = db.alone(ctx, of(l.WorkspaceID), "note failing", noteFailingSQL, pgx.NamedArgs{
+		"webhook": p.WebhookID, "workspace": l.WorkspaceID, "url": p.URL, "gone": r.Gone(), "patience": inSeconds(endpoint.FailingFor), "now": db.now(),
 	}, one(&disabled))
 	return disabled, err
 }

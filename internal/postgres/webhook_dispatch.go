@@ -113,7 +113,7 @@ func (db *DB) Dispatch(ctx context.Context) (made int, more bool, err error) {
 		after = *place
 	}
 	var all []news
-	err = db.read(ctx, "webhooks with news", newsSQL, pgx.NamedArgs{"after": after, "limit": dispatchLook},
+	err = db.read(ctx, unbound, "webhooks with news", newsSQL, pgx.NamedArgs{"after": after, "limit": dispatchLook},
 		func(rows pgx.Rows) (err error) {
 			all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[news])
 			return err
@@ -189,7 +189,7 @@ func (db *DB) dispatch(ctx context.Context, n news) (made int, more bool, err er
 		return nil
 	})
 	if fault.Is(err, fault.InvalidCursor) {
-		return 0, false, db.alone(ctx, "reset feed", resetFeedSQL, pgx.NamedArgs{"webhook": n.ID, "none": uuid.Nil}, noRows)
+		return 0, false, db.alone(ctx, unbound, "reset feed", resetFeedSQL, pgx.NamedArgs{"webhook": n.ID, "none": uuid.Nil}, noRows)
 	}
 	failpoint.Hit("dispatch.committed")
 	return made, more, err

@@ -40,7 +40,7 @@ WITH clock AS (
 ), d AS (
   UPDATE webhook_deliveries AS d SET task_id = m.task
     FROM unnest(@ids::uuid[], @tasks::uuid[]) AS m (id, task)
-   WHERE d.id = m.id
+   WHERE d.id = m.id AND d.workspace_id = @workspace
   RETURNING d.id, d.task_id
 ), t AS (` + insertDeliveryTasksSQL + `)
 SELECT count(*) FROM t`
@@ -116,7 +116,7 @@ func (tx *Tx) renew(ctx context.Context, n news, page []chosen) error {
 		}, nil)
 	}
 	if len(waiting) > 0 {
-		b.exec("wake deliveries", wakeDeliveriesSQL, pgx.NamedArgs{"tasks": waiting, "now": tx.db.now()}, nil)
+		b.exec("wake deliveries", wakeDeliveriesSQL, pgx.NamedArgs{"tasks": waiting, "workspace": n.Workspace, "now": tx.db.now()}, nil)
 	}
 	if len(b.steps) == 0 {
 		return nil
@@ -148,7 +148,9 @@ func (db *DB) TestDelivery(ctx context.Context, workspace, id uuid.UUID) (endpoi
 		if err := addDeliveries(b, news{ID: id, Workspace: workspace}, []endpoint.Message{message}, tx.db.now(), &count); err != nil {
 			return err
 		}
-		b.query("read delivery", deliverySQL, pgx.NamedArgs{"message": message.ID, "now": tx.db.now()}, func(rows pgx.Rows) error {
+		b.query("read delivery", deliverySQL, pgx.NamedArgs{
+			"message": message.ID, "workspace": workspace, "now": tx.db.now(),
+		}, func(rows pgx.Rows) error {
 			read, err := pgx.CollectExactlyOneRow(rows, deliveryOf)
 			made = read
 			return err
@@ -169,7 +171,7 @@ const deliveryColumnsSQL = `
 const deliveryTaskSQL = `
   LEFT JOIN LATERAL (SELECT a.* FROM all_tasks a WHERE a.id = d.task_id LIMIT 1) t ON true`
 
-const deliverySQL = `SELECT ` + deliveryColumnsSQL + ` FROM webhook_deliveries d ` + deliveryTaskSQL + ` WHERE d.id = @message`
+const deliverySQL = `SELECT ` + deliveryColumnsSQL + ` FROM webhook_deliveries d ` + deliveryTaskSQL + ` WHERE d.id = @message AND d.workspace_id = @workspace`
 
 const deliveriesSQL = `
 WITH page AS MATERIALIZED (
@@ -189,7 +191,7 @@ func (db *DB) Deliveries(ctx context.Context, workspace, id uuid.UUID, after *re
 	args := pgx.NamedArgs{"webhook": id, "workspace": workspace, "limit": limit + 1, "now": db.now()}
 	setAfter(args, after)
 	var page recall.DeliveryPage
-	err := db.read(ctx, "read deliveries", deliveriesSQL, args, func(rows pgx.Rows) (err error) {
+	err := db.read(ctx, of(workspace), "read deliveries", deliveriesSQL, args, func(rows pgx.Rows) (err error) {
 		page.Deliveries, err = pgx.CollectRows(rows, deliveryOf)
 		return err
 	})

@@ -21,7 +21,7 @@ const wakeDeliveriesSQL = `
 UPDATE tasks SET run_after = (SELECT coalesce(@now::timestamptz, clock_timestamp())),
        updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
  WHERE id IN (SELECT t.id FROM tasks t
-               WHERE t.id = ANY(@tasks::uuid[]) AND t.status = 'pending' AND t.kind = 'webhook_delivery'
+               WHERE t.id = ANY(@tasks::uuid[]) AND t.workspace_id = @workspace AND t.status = 'pending' AND t.kind = 'webhook_delivery'
                  AND t.run_after > (SELECT coalesce(@now::timestamptz, clock_timestamp()))
                ORDER BY t.id FOR UPDATE SKIP LOCKED)`
 
@@ -54,7 +54,7 @@ func (db *DB) sweepEndpoint(ctx context.Context, workspace, id uuid.UUID) (more 
 		}
 		more = len(ids) == sweepPage
 		b = &batch{}
-		b.exec("wake deliveries", wakeDeliveriesSQL, pgx.NamedArgs{"tasks": tasks, "now": tx.db.now()}, nil)
+		b.exec("wake deliveries", wakeDeliveriesSQL, pgx.NamedArgs{"tasks": tasks, "workspace": workspace, "now": tx.db.now()}, nil)
 		b.exec("drop deliveries", dropDeliveriesSQL, pgx.NamedArgs{"ids": ids}, nil)
 		if !more {
 			b.exec("drop webhook", dropEndpointSQL, pgx.NamedArgs{"webhook": id}, nil)

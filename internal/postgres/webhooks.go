@@ -53,10 +53,14 @@ func (db *DB) CreateEndpoint(ctx context.Context, e endpoint.Endpoint, secret en
 		if count >= endpoint.MaxEndpoints {
 			return fault.New(fault.TooManyWebhooks)
 		}
+		stored, err := tx.sealSame(atSecret(e.WorkspaceID, e.ID), secret[:])
+		if err != nil {
+			return err
+		}
 		b = &batch{}
 		b.query("create webhook", createEndpointSQL, pgx.NamedArgs{
 			"id": e.ID, "workspace": e.WorkspaceID, "name": e.Name, "url": e.URL, "types": texts(e.Types), "kinds": texts(e.Kinds),
-			"secret": secret[:], "lane": lane[:], "now": tx.db.now(),
+			"secret": stored, "lane": lane[:], "now": tx.db.now(),
 		}, scanEndpoint(&made))
 		addAct(ctx, b, tx.db.now(), act{e.WorkspaceID, operator.CreateWebhook, endpointSubject(e.ID), nil})
 		return tx.send(ctx, b)
@@ -107,9 +111,14 @@ RETURNING ` + endpointColumnsSQL
 
 // RotateSecret implements write.EndpointStore.
 func (db *DB) RotateSecret(ctx context.Context, workspace, id uuid.UUID, secret endpoint.Secret) (endpoint.Endpoint, error) {
-	return db.endpointBy(ctx, operator.RotateWebhook, "rotate secret", rotateSecretSQL, pgx.NamedArgs{
-		"id": id, "workspace": workspace, "secret": secret[:], "both": inSeconds(endpoint.OldSecret), "now": db.now(),
+	var changed endpoint.Endpoint
+	err := db.sealedSame(ctx, atSecret(workspace, id), secret[:], func(stored []byte) (err error) {
+		changed, err = db.endpointBy(ctx, operator.RotateWebhook, "rotate secret", rotateSecretSQL, pgx.NamedArgs{
+			"id": id, "workspace": workspace, "secret": stored, "both": inSeconds(endpoint.OldSecret), "now": db.now(),
+		})
+		return err
 	})
+	return changed, err
 }
 
 // deleteEndpointSQL ends the webhook at once; what it has left behind goes in pieces.
@@ -134,7 +143,7 @@ SELECT ` + endpointColumnsSQL + ` FROM webhooks WHERE id = @id AND workspace_id 
 // Endpoint implements recall.EndpointStore.
 func (db *DB) Endpoint(ctx context.Context, workspace, id uuid.UUID) (endpoint.Endpoint, error) {
 	var read *endpoint.Endpoint
-	err := db.read(ctx, "read webhook", endpointSQL, pgx.NamedArgs{"id": id, "workspace": workspace}, scanEndpoint(&read))
+	err := db.read(ctx, of(workspace), "read webhook", endpointSQL, pgx.NamedArgs{"id": id, "workspace": workspace}, scanEndpoint(&read))
 	return found(read, err)
 }
 
@@ -144,7 +153,7 @@ SELECT ` + endpointColumnsSQL + ` FROM webhooks WHERE workspace_id = @workspace 
 // Endpoints implements recall.EndpointStore.
 func (db *DB) Endpoints(ctx context.Context, workspace uuid.UUID) ([]endpoint.Endpoint, error) {
 	var all []endpoint.Endpoint
-	err := db.read(ctx, "read webhooks", endpointsSQL, pgx.NamedArgs{"workspace": workspace}, func(rows pgx.Rows) (err error) {
+	err := db.read(ctx, of(workspace), "read webhooks", endpointsSQL, pgx.NamedArgs{"workspace": workspace}, func(rows pgx.Rows) (err error) {
 		all, err = pgx.CollectRows(rows, endpointOf)
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/holdfast-memory/holdfast/internal/access"
 	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/failpoint"
 	"github.com/holdfast-memory/holdfast/internal/fault"
@@ -50,6 +51,7 @@ func (db *DB) DeleteWorkspace(ctx context.Context, idOrName string) (Workspace, 
 	if err != nil {
 		return Workspace{}, nil, fmt.Errorf("make event id: %w", err)
 	}
+	ctx = access.As(ctx, access.ActorOf(ctx)) // the repeat is the same occasion
 	var begun bool
 	for range 2 { // the repeat of an unknown COMMIT finds the deletion, or begins it
 		if begun, err = db.beginDeletion(ctx, found, id); err == nil {
@@ -163,7 +165,7 @@ func (j EraseJob) restWindow(ctx context.Context, l worker.Lease, place erasePla
 		return place.next(), nil
 	}
 	args := pgx.NamedArgs{"workspace": l.WorkspaceID, "limit": sweepPage}
-	err := j.db.read(ctx, "messages left", leftMessagesSQL, args, func(rows pgx.Rows) (err error) {
+	err := j.db.read(ctx, of(l.WorkspaceID), "messages left", leftMessagesSQL, args, func(rows pgx.Rows) (err error) {
 		piece.ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		return err
 	})
@@ -214,5 +216,6 @@ func addEndWorkspace(b *batch, l worker.Lease, now *time.Time) {
 	args := pgx.NamedArgs{"workspace": l.WorkspaceID, "task": l.TaskID, "now": now}
 	b.exec("drop webhooks", dropEndpointsSQL, args, nil)
 	b.exec("drop API keys", dropKeysSQL, args, nil)
+	b.exec("drop data keys", dropDataKeysSQL, args, nil)
 	b.exec("end workspace", endWorkspaceSQL, args, nil)
 }

@@ -103,19 +103,19 @@ SELECT w.id, w.name, w.metered, w.suspended_at, w.created_at, coalesce(a.availab
 
 // ListWorkspaces answers all workspaces, oldest first, without those whose deletion has ended.
 func (db *DB) ListWorkspaces(ctx context.Context) ([]Workspace, error) {
-	return db.workspaces(ctx, pgx.NamedArgs{"id": nil, "name": nil, "limit": maxWorkspaces})
+	return db.workspaces(ctx, everyone, pgx.NamedArgs{"id": nil, "name": nil, "limit": maxWorkspaces})
 }
 
 // WorkspaceByName answers the workspace of that name, or ErrNoWorkspace.
 func (db *DB) WorkspaceByName(ctx context.Context, name string) (Workspace, error) {
-	return onlyWorkspace(db.workspaces(ctx, pgx.NamedArgs{"id": nil, "name": name, "limit": 1}))
+	return onlyWorkspace(db.workspaces(ctx, everyone, pgx.NamedArgs{"id": nil, "name": name, "limit": 1}))
 }
 
 // Workspace answers the workspace of that id, with or without its prefix, also a deleted one, or of that name, or
 // ErrNoWorkspace.
 func (db *DB) Workspace(ctx context.Context, idOrName string) (Workspace, error) {
 	if id, err := uuid.Parse(strings.TrimPrefix(idOrName, workspacePrefix)); err == nil {
-		found, err := onlyWorkspace(db.workspaces(ctx, pgx.NamedArgs{"id": id, "name": nil, "limit": 1}))
+		found, err := onlyWorkspace(db.workspaces(ctx, of(id), pgx.NamedArgs{"id": id, "name": nil, "limit": 1}))
 		if !errors.Is(err, ErrNoWorkspace) {
 			return found, err
 		}
@@ -206,9 +206,9 @@ func checkLimit(pointer string, limit *int) error {
 	return nil
 }
 
-func (db *DB) workspaces(ctx context.Context, args pgx.NamedArgs) ([]Workspace, error) {
+func (db *DB) workspaces(ctx context.Context, within reach, args pgx.NamedArgs) ([]Workspace, error) {
 	var found []Workspace
-	err := db.read(ctx, "read workspaces", workspacesSQL, args, func(rows pgx.Rows) (err error) {
+	err := db.read(ctx, within, "read workspaces", workspacesSQL, args, func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Workspace, err error) {
 			err = row.Scan(&w.ID, &w.Name, &w.Metered, &w.SuspendedAt, &w.CreatedAt, &w.Available, &w.Held,
 				&w.MaxPending, &w.RateLimit, &w.LeaseCap, &w.Deletion, &w.DeletedAt)

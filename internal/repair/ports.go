@@ -65,6 +65,8 @@ type Retention interface {
 	RetireArchived(ctx context.Context, older time.Duration, after Cursor, limit int) (Swept, error)
 	// ForgetExports removes up to limit definitions of exports of memories that nobody can read any more.
 	ForgetExports(ctx context.Context, limit int) (Swept, error)
+	// RetireDataKeys removes up to limit keys of payloads that nothing refers to any more.
+	RetireDataKeys(ctx context.Context, limit int) (Swept, error)
 	// ForgetActs removes up to limit entries of the log of acts that are older.
 	ForgetActs(ctx context.Context, older time.Duration, limit int) (Swept, error)
 }

@@ -267,7 +267,7 @@ func passing(err error) (passes bool, least time.Duration) {
 		switch e.Class {
 		case task.ProviderTimeout, task.ProviderUnavailable, task.ProviderRateLimited, task.ProjectionFailed:
 			return true, e.RetryAfter
-		case task.ProviderRejected, task.OutputInvalid, task.ExtractionRejected, task.InputRejected, task.InternalFailure,
+		case task.ProviderRejected, task.OutputInvalid, task.ExtractionRejected, task.InputRejected, task.PayloadUnreadable, task.InternalFailure,
 			task.ProjectionRejected, task.LeaseLost, task.Shutdown, task.Crash, task.Cancelled, task.DeliveryFailed, task.EndpointDisabled:
 		}
 		return false, 0

@@ -12,6 +12,7 @@ const (
 	OutputInvalid       Class = "output_invalid"
 	ExtractionRejected  Class = "extraction_rejected"
 	InputRejected       Class = "input_rejected"
+	PayloadUnreadable   Class = "payload_unreadable"
 	InternalFailure     Class = "internal"
 	ProjectionFailed    Class = "projection_failed"
 	ProjectionRejected  Class = "projection_rejected"
@@ -39,6 +40,7 @@ const (
 	CodeAttemptsExhausted   ErrorCode = "ATTEMPTS_EXHAUSTED"
 	CodeCancelled           ErrorCode = "CANCELLED"
 	CodeInputUnreadable     ErrorCode = "INPUT_UNREADABLE"
+	CodePayloadUnreadable   ErrorCode = "PAYLOAD_UNREADABLE"
 	CodeWebhookUndelivered  ErrorCode = "WEBHOOK_UNDELIVERED"
 	CodeWebhookDisabled     ErrorCode = "WEBHOOK_DISABLED"
 )
@@ -74,6 +76,8 @@ func Explain(code ErrorCode) Explanation {
 		return Explanation{"The event was cancelled before it stored anything.", true, "Retry by hand if it was cancelled by mistake."}
 	case CodeInputUnreadable:
 		return Explanation{"The input could not be read.", false, "Correct it and send it as a new request; tell the operator if it was no import."}
+	case CodePayloadUnreadable:
+		return Explanation{"The stored input is encrypted and could not be opened.", true, "Tell the operator; retry by hand once the encryption keys are corrected, or send it as a new request."}
 	case CodeWebhookUndelivered:
 		return Explanation{"The webhook's receiver could not be reached or did not answer with 2xx.", true, "Look at the webhook's deliveries; retry by hand or replay once the receiver is mended."}
 	case CodeWebhookDisabled:
@@ -87,7 +91,7 @@ func Explain(code ErrorCode) Explanation {
 func Classes() []Class {
 	return []Class{
 		ProviderTimeout, ProviderUnavailable, ProviderRateLimited, ProviderRejected, OutputInvalid, ExtractionRejected,
-		InputRejected, InternalFailure, ProjectionFailed, ProjectionRejected, LeaseLost, Shutdown, Crash, Cancelled,
+		InputRejected, PayloadUnreadable, InternalFailure, ProjectionFailed, ProjectionRejected, LeaseLost, Shutdown, Crash, Cancelled,
 		DeliveryFailed, EndpointDisabled,
 	}
 }
@@ -97,6 +101,7 @@ func ErrorCodes() []ErrorCode {
 	return []ErrorCode{
 		CodeProviderTimeout, CodeProviderUnavailable, CodeProviderRateLimited, CodeProviderRejected, CodeOutputInvalid,
 		CodeExtractionRejected, CodeProjectionFailed, CodeAttemptsExhausted, CodeCancelled, CodeInputUnreadable,
+		CodePayloadUnreadable,
 		CodeWebhookUndelivered, CodeWebhookDisabled, CodeInternal,
 	}
 }
@@ -124,6 +129,8 @@ func CodeOf(class Class) ErrorCode {
 		return CodeCancelled
 	case InputRejected:
 		return CodeInputUnreadable
+	case PayloadUnreadable:
+		return CodePayloadUnreadable
 	case DeliveryFailed:
 		return CodeWebhookUndelivered
 	case EndpointDisabled:

@@ -96,7 +96,7 @@ func (p Policy) budget(class Class) (retries int, low, high time.Duration) {
 		return 10, 0, p.RetryCap
 	case ProviderRateLimited:
 		return 20, 0, p.RetryCap
-	case ProviderRejected:
+	case ProviderRejected, PayloadUnreadable: // the operator has to mend it
 		return 20, min(30*time.Second, 15*p.RetryBase), long
 	case OutputInvalid:
 		return p.OutputRetries, 0, 0
@@ -148,7 +148,7 @@ func (p Policy) pause(f Failure, random float64) time.Duration {
 		return max(low, f.RetryAfter)
 	case DeliveryFailed, EndpointDisabled: // a receiver is not a provider
 		return 0
-	case ProviderTimeout, ProviderUnavailable, OutputInvalid, ExtractionRejected, InputRejected, InternalFailure, ProjectionFailed,
+	case ProviderTimeout, ProviderUnavailable, OutputInvalid, ExtractionRejected, InputRejected, PayloadUnreadable, InternalFailure, ProjectionFailed,
 		ProjectionRejected, LeaseLost, Shutdown, Crash, Cancelled:
 		return f.RetryAfter
 	}

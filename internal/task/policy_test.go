@@ -13,7 +13,7 @@ import (
 func classes() []Class {
 	return []Class{
 		ProviderTimeout, ProviderUnavailable, ProviderRateLimited, ProviderRejected, OutputInvalid, ExtractionRejected, InputRejected,
-		InternalFailure, ProjectionFailed, ProjectionRejected, LeaseLost, Shutdown, Crash, Cancelled, DeliveryFailed, EndpointDisabled,
+		PayloadUnreadable, InternalFailure, ProjectionFailed, ProjectionRejected, LeaseLost, Shutdown, Crash, Cancelled, DeliveryFailed, EndpointDisabled,
 	}
 }
 
@@ -29,7 +29,7 @@ func TestDecide(t *testing.T) {
 		t.Parallel()
 		for class, retries := range map[Class]int{
 			ProviderTimeout: 10, ProviderUnavailable: 10, ProviderRateLimited: 20, ProviderRejected: 20, OutputInvalid: 1,
-			ExtractionRejected: 0, InputRejected: 0, InternalFailure: 3, Crash: 0, Cancelled: 0, DeliveryFailed: 8, EndpointDisabled: 0,
+			ExtractionRejected: 0, InputRejected: 0, PayloadUnreadable: 20, InternalFailure: 3, Crash: 0, Cancelled: 0, DeliveryFailed: 8, EndpointDisabled: 0,
 			ProjectionFailed: always, ProjectionRejected: always, LeaseLost: always, Shutdown: always,
 		} {
 			if retries > 0 && p.Decide(Failure{Class: class}, retries-1, false, 0.5).Fail {

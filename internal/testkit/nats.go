@@ -33,7 +33,7 @@ func RestartNATS(t testing.TB, n *localdev.NATS, wipe bool) *localdev.NATS {
 			t.Fatalf("wipe nats store: %v", err)
 		}
 	}
-	return startNATS(t, localdev.NATSConfig{StoreDir: n.StoreDir(), Port: n.Port()})
+	return startNATS(t, localdev.NATSConfig{StoreDir: n.StoreDir(), Port: n.Port(), ConfigFile: n.ConfigFile()})
 }
 
 // StopNATS stops a server of NewNATS; RestartNATS starts it again.

@@ -223,7 +223,20 @@ func tryPooler(ctx context.Context, path, dir, databaseURL string, size int) (*P
 	user := u.User.Username()
 	password, _ := u.User.Password()
 	config, users := filepath.Join(dir, "pgbouncer.ini"), filepath.Join(dir, "users.txt")
-	if err := os.WriteFile(users, fmt.Appendf(nil, "%q %q\n", user, password), 0o600); err != nil {
+	known := fmt.Appendf(nil, "%q %q\n", user, password)
+	for _, login := range []localdev.Login{localdev.APILogin, localdev.WorkerLogin} {
+		own, err := localdev.LoginURL(databaseURL, login)
+		if err != nil {
+			return nil, err
+		}
+		o, err := url.Parse(own)
+		if err != nil {
+			return nil, err
+		}
+		password, _ := o.User.Password()
+		known = fmt.Appendf(known, "%q %q\n", o.User.Username(), password)
+	}
+	if err := os.WriteFile(users, known, 0o600); err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(config, fmt.Appendf(nil, poolerConfig, port, own, users, size, user), 0o600); err != nil {

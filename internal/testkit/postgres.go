@@ -120,7 +120,7 @@ func PrivatePostgres(t testing.TB, fsync bool) *localdev.Postgres {
 			t.Error(err)
 		}
 	})
-	if err := Migrate(ctx, pg.URL()); err != nil {
+	if err := prepareDatabase(ctx, pg.URL()); err != nil {
 		t.Fatal(err)
 	}
 	return pg
@@ -152,6 +152,24 @@ func Migrate(ctx context.Context, databaseURL string) error {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+// prepareDatabase migrates the database and makes the logins of its server.
+func prepareDatabase(ctx context.Context, ownerURL string) error {
+	if err := Migrate(ctx, ownerURL); err != nil {
+		return err
+	}
+	return localdev.MakeLogins(ctx, ownerURL)
+}
+
+// As is the way of a login to the database of a URL of this package, which is its owner's.
+func As(t testing.TB, login localdev.Login, databaseURL string) string {
+	t.Helper()
+	own, err := localdev.LoginURL(databaseURL, login)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return own
 }
 
 // sharedServer starts the server at its first use.
@@ -190,7 +208,7 @@ func startShared(ctx context.Context, s *suite) (*sharedPostgres, error) {
 }
 
 func prepareShared(ctx context.Context, server *localdev.Postgres) (*pgxpool.Pool, error) {
-	if err := Migrate(ctx, server.URL()); err != nil {
+	if err := prepareDatabase(ctx, server.URL()); err != nil {
 		return nil, err
 	}
 	u, err := url.Parse(server.URL())

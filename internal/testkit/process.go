@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -81,6 +82,32 @@ func (p *Process) Signal(sig syscall.Signal) {
 	if err := p.child.Signal(sig); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// Thaw lets a program go on that freezes itself. It waits until it has: a program says that it will a moment before it
+// does, and what comes in between is lost.
+func (p *Process) Thaw(most time.Duration) {
+	p.t.Helper()
+	deadline := time.After(most)
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for !p.frozen() {
+		select {
+		case <-look.C:
+		case <-p.child.Exited():
+			p.t.Fatalf("process %d ended and did not freeze", p.PID())
+		case <-deadline:
+			p.t.Fatalf("process %d has not frozen after %s", p.PID(), most)
+		}
+	}
+	p.Signal(syscall.SIGCONT)
+}
+
+// frozen reads the state that follows the program's name in brackets.
+func (p *Process) frozen() bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID()) + "/stat")
+	_, state, found := strings.Cut(string(stat), ") ")
+	return err == nil && found && strings.HasPrefix(state, "T")
 }
 
 // Kill ends the program with SIGKILL, as a crash does, and returns when it is gone. What it started is left alone.

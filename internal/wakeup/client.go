@@ -35,6 +35,7 @@ type Config struct {
 	Name     string        // how the connection is called in the server's reports, e.g. "holdfast-worker"
 	AckWait  time.Duration // of consumers that this process creates: the lease's TTL + 15 s; 0 is 75 s
 	Replicas int           // of a stream that this process creates; 0 is 1, use 3 with a NATS cluster
+	Link     Link          // how server and process know each other beyond what the URL says
 	Log      zerolog.Logger
 }
 
@@ -53,6 +54,10 @@ type Client struct {
 
 	reconnected chan struct{} // wakes Watch
 	counts      counters
+
+	seed    *seed // nil without an nkey
+	trouble trouble
+	refused refusals
 }
 
 type counters struct {
@@ -91,7 +96,11 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		cfg: cfg, log: cfg.Log, slots: make(chan struct{}, maxSends), done: newNotices(),
 		reconnected: make(chan struct{}, 1),
 	}
-	nc, err := nats.Connect(cfg.URL, c.options()...)
+	linked, err := c.linkOptions()
+	if err != nil {
+		return nil, fmt.Errorf("connect to nats: %w", err)
+	}
+	nc, err := nats.Connect(cfg.URL, append(c.options(), linked...)...)
 	if err != nil {
 		// Not wrapped: nats.go quotes the URL, which may hold a password.
 		return nil, errors.New("connect to nats: the URL, or what it names for TLS or credentials, is not usable")
@@ -102,6 +111,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("connect to nats: %w", err)
 	}
 	c.nc, c.js = nc, js
+	c.seed.follow(nc)
 	return c, nil
 }
 
@@ -129,14 +139,30 @@ func (c *Client) options() []nats.Option {
 				c.log.Warn().Str("error", err.Error()).Msg("nats connection lost")
 			}
 		}),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			c.log.Warn().Str("error", err.Error()).Msg("nats reported an error")
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			if !c.away(err) {
+				c.trouble.clear() // the server is gone: what it said before is no longer why
+			}
 		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.onError(err) }),
 	}
+}
+
+// onError tells apart what the server refuses this user, what keeps the client from connecting, and the rest.
+func (c *Client) onError(err error) {
+	switch {
+	case errors.Is(err, nats.ErrPermissionViolation):
+		c.refused.refuse()
+	case c.away(err):
+		return
+	}
+	c.log.Warn().Str("error", err.Error()).Msg("nats reported an error")
 }
 
 // onConnect lets the watchdog look at once, and wakes who waits for a notice, because one may have passed meanwhile.
 func (c *Client) onConnect() {
+	c.trouble.clear()
+	c.refused.forget()
 	c.log.Info().Msg("nats connected")
 	select {
 	case c.reconnected <- struct{}{}:
@@ -149,7 +175,7 @@ func (c *Client) onConnect() {
 // it says which of the two is missing, without an address.
 func (c *Client) Healthy() error {
 	if !c.nc.IsConnected() {
-		return ErrDisconnected
+		return c.disconnected()
 	}
 	c.topologyMu.Lock()
 	defer c.topologyMu.Unlock()

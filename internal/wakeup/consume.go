@@ -167,9 +167,10 @@ func (c *Consumer) handle(ctx context.Context, class string) (jetstream.Consumer
 	if handle != nil {
 		return handle, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	handle, err := c.client.js.Consumer(ctx, streamName, class)
+	err := c.client.look(ctx, func(ctx context.Context) (err error) {
+		handle, err = c.client.js.Consumer(ctx, streamName, class)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

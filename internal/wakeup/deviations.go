@@ -43,7 +43,7 @@ func (c *Client) streamDeviations(ctx context.Context) ([]Deviation, error) {
 		return nil, err
 	}
 	var stream jetstream.Stream
-	err := look(ctx, func(ctx context.Context) (err error) {
+	err := c.look(ctx, func(ctx context.Context) (err error) {
 		stream, err = c.js.Stream(ctx, streamName)
 		return err
 	})
@@ -73,7 +73,7 @@ func (c *Client) consumerDeviations(ctx context.Context, name string, definition
 		return nil, err
 	}
 	var consumer jetstream.Consumer
-	err := look(ctx, func(ctx context.Context) (err error) {
+	err := c.look(ctx, func(ctx context.Context) (err error) {
 		consumer, err = c.js.Consumer(ctx, streamName, name)
 		return err
 	})

@@ -19,10 +19,11 @@ const streamName = "WAKE"
 // EnsureTopology creates the stream and the consumers that are missing, with this client's AckWait and Replicas. What is
 // there is never changed, so that processes of two versions can run side by side. It takes at most a few seconds; two
 // processes may do it at once. It tells whether hints are lost, also beside an error: something was missing, or another
-// process has made the stream anew since this client looked before.
+// process has made the stream anew since this client looked before. A user that may not make them gets ErrRefused when
+// they are missing.
 func (c *Client) EnsureTopology(ctx context.Context) (missing bool, err error) {
 	if !c.nc.IsConnected() {
-		return false, fmt.Errorf("ensure nats topology: %w", ErrDisconnected)
+		return false, fmt.Errorf("ensure nats topology: %w", c.disconnected())
 	}
 	defer func() {
 		if ctx.Err() == nil {
@@ -47,7 +48,7 @@ func (c *Client) EnsureTopology(ctx context.Context) (missing bool, err error) {
 
 func (c *Client) ensureStream(ctx context.Context) (missing bool, err error) {
 	var stream jetstream.Stream
-	err = look(ctx, func(ctx context.Context) (err error) {
+	err = c.look(ctx, func(ctx context.Context) (err error) {
 		stream, err = c.js.Stream(ctx, streamName)
 		return err
 	})
@@ -64,7 +65,10 @@ func (c *Client) ensureStream(ctx context.Context) (missing bool, err error) {
 	cfg.Replicas = c.cfg.Replicas
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
-	stream, err = c.js.CreateStream(ctx, cfg)
+	err = c.refused.create(ctx, func(ctx context.Context) (err error) {
+		stream, err = c.js.CreateStream(ctx, cfg)
+		return err
+	})
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was first, with other replicas
 		return true, nil
 	}
@@ -84,7 +88,7 @@ func (c *Client) renewed(made time.Time) bool {
 }
 
 func (c *Client) ensureConsumer(ctx context.Context, name string, definition []byte) (missing bool, err error) {
-	err = look(ctx, func(ctx context.Context) error {
+	err = c.look(ctx, func(ctx context.Context) error {
 		_, err := c.js.Consumer(ctx, streamName, name)
 		return err
 	})
@@ -98,7 +102,10 @@ func (c *Client) ensureConsumer(ctx context.Context, name string, definition []b
 	cfg.AckWait = c.cfg.AckWait
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
-	_, err = c.js.CreateConsumer(ctx, streamName, cfg)
+	err = c.refused.create(ctx, func(ctx context.Context) error {
+		_, err := c.js.CreateConsumer(ctx, streamName, cfg)
+		return err
+	})
 	if errors.Is(err, jetstream.ErrConsumerExists) { // another process was first, with another AckWait
 		return true, nil
 	}
@@ -106,10 +113,10 @@ func (c *Client) ensureConsumer(ctx context.Context, name string, definition []b
 }
 
 // look bounds a question by itself, so that one that was asked into an outage is asked again soon after it.
-func look(ctx context.Context, ask func(context.Context) error) error {
+func (c *Client) look(ctx context.Context, question func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	return ask(ctx)
+	return c.refused.ask(ctx, question)
 }
 
 func decodeStrictly(b []byte, to any) error {
@@ -166,9 +173,11 @@ func (c *Client) Watch(ctx context.Context, every time.Duration, onMissing func(
 
 // Waiting is how many hints of a class wait for a worker; those out for work are not among them.
 func (c *Client) Waiting(ctx context.Context, class string) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	consumer, err := c.js.Consumer(ctx, streamName, class)
+	var consumer jetstream.Consumer
+	err := c.look(ctx, func(ctx context.Context) (err error) {
+		consumer, err = c.js.Consumer(ctx, streamName, class)
+		return err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("look at nats consumer %s: %w", class, err)
 	}

@@ -80,9 +80,12 @@ func New(cfg Config) *Client {
 }
 
 // Deliver sends one message and says how that ended. Every answer but 2xx is a failure, and so is none in time. The
-// time of the attempt is that of this process's clock, as the specification has it.
+// time of the attempt is the parcel's, or this process's for one without.
 func (c *Client) Deliver(ctx context.Context, p endpoint.Parcel) endpoint.Receipt {
-	now := time.Now()
+	now := p.At
+	if now.IsZero() {
+		now = time.Now()
+	}
 	receipt := endpoint.Receipt{At: now}
 	if c.rules.broken(p.URL) != "" { // the operator's rules may have changed since it was taken
 		receipt.Error = endpoint.URLRefused

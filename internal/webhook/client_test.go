@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -39,6 +40,30 @@ func parcel(t *testing.T, url string) endpoint.Parcel {
 
 func TestDeliver(t *testing.T) {
 	t.Parallel()
+
+	t.Run("TheTimeIsTheParcelsAndNotThisProcesss", func(t *testing.T) {
+		t.Parallel()
+		p := parcel(t, "")
+		p.At = time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+		hook, err := standardwebhooks.NewWebhook(p.Secrets[0].Reveal())
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if at := r.Header.Get("webhook-timestamp"); at != strconv.FormatInt(p.At.Unix(), 10) {
+				t.Errorf("the attempt is of %s", at)
+			}
+			if err := hook.VerifyIgnoringTimestamp(body, r.Header); err != nil {
+				t.Error(err)
+			}
+		}))
+		defer server.Close()
+		p.URL = server.URL
+		if receipt := New(Config{Rules: loopback()}).Deliver(t.Context(), p); receipt.Error != "" || !receipt.At.Equal(p.At) {
+			t.Fatalf("%+v", receipt)
+		}
+	})
 
 	t.Run("TheLibraryOfTheSpecificationVerifiesEverySecret", func(t *testing.T) {
 		t.Parallel()
@@ -161,7 +186,7 @@ func TestGuard(t *testing.T) {
 			"::1", "fc00::1", "fe80::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::7f00:1", "ff02::1",
 		} {
 			names := newNames(t, strings.Contains(address, ":"), func() string { return address })
-			receipt := New(Config{Resolver: names.resolver(), Timeout: 5 * time.Second}).Deliver(t.Context(), parcel(t, "https://hooks.example.com/"))
+			receipt := New(Config{Resolver: names.resolver(), Timeout: 30 * time.Second}).Deliver(t.Context(), parcel(t, "https://hooks.example.com/"))
 			if receipt.Error != endpoint.AddressRefused {
 				t.Errorf("%s: %+v", address, receipt)
 			}
@@ -184,7 +209,7 @@ func TestGuard(t *testing.T) {
 		if err != nil || len(first) != 1 || first[0].String() != "93.184.216.34" {
 			t.Fatal(first, err)
 		}
-		client := New(Config{Rules: Rules{AllowHTTP: true}, Resolver: names.resolver(), Timeout: 5 * time.Second})
+		client := New(Config{Rules: Rules{AllowHTTP: true}, Resolver: names.resolver(), Timeout: 30 * time.Second})
 		receipt := client.Deliver(t.Context(), parcel(t, "http://hooks.example.com:"+port+"/"))
 		if receipt.Error != endpoint.AddressRefused {
 			t.Fatalf("%+v", receipt)

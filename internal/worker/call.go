@@ -114,7 +114,7 @@ func (r *run) classIn(origin task.Class) task.Class {
 		task.OutputInvalid, task.ExtractionRejected:
 		return origin
 	case task.InternalFailure, task.ProjectionFailed, task.ProjectionRejected, task.LeaseLost, task.Shutdown, task.Crash,
-		task.Cancelled, task.InputRejected, task.DeliveryFailed, task.EndpointDisabled:
+		task.Cancelled, task.InputRejected, task.PayloadUnreadable, task.DeliveryFailed, task.EndpointDisabled:
 	}
 	return task.InternalFailure
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/endpoint"
 	"github.com/holdfast-memory/holdfast/internal/failpoint"
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/seal"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
@@ -220,8 +221,11 @@ func (r *run) parcel(ctx context.Context) (*endpoint.Parcel, error) {
 	read := r.step(ctx, func(ctx context.Context) Done {
 		var err error
 		parcel, err = r.w.deps.Deliveries.Parcel(ctx, r.lease)
-		if errors.Is(err, command.ErrUnreadable) {
+		switch {
+		case errors.Is(err, command.ErrUnreadable):
 			verdict, err = unreadable(), nil
+		case errors.Is(err, seal.ErrUnreadable):
+			verdict, err = closed(err), nil
 		}
 		return Done{Err: err}
 	})

@@ -29,6 +29,7 @@ func (w *Worker) drain(ctx context.Context) {
 		if time.Until(next) <= 0 {
 			next = time.Now().Add(w.nextPoll())
 			stuck = w.rescue(ctx, stuck)
+			poke(w.crashed)
 		}
 		until, cancel := context.WithDeadline(ctx, next)
 		n, err := w.slots.take(until, who, w.cfg.Slots)
@@ -71,7 +72,7 @@ func (w *Worker) round(ctx context.Context, n int) bool {
 		return false
 	}
 	limited, cancel := context.WithTimeout(ctx, scanBound)
-	who := w.claimant()
+	who := w.claimant(Steady)
 	who.Live = w.crowd.live()
 	ids, more, err := w.deps.Claims.Due(limited, who, n)
 	cancel()
@@ -92,7 +93,7 @@ func (w *Worker) round(ctx context.Context, n int) bool {
 	decided.Add(len(ids))
 	for _, id := range ids {
 		w.wg.Go(func() {
-			w.serve(w.work, id, nil, func(got bool) {
+			w.serve(who, id, nil, func(got bool) {
 				if got {
 					leased.Add(1)
 				}

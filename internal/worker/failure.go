@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-memory/holdfast/internal/fault"
+	"github.com/holdfast-memory/holdfast/internal/seal"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
@@ -30,6 +31,14 @@ func unreadable() *failure {
 // rejected says that what the caller sent can't be used, whoever runs it.
 func rejected() *failure {
 	return &failure{Failure: task.Failure{Class: task.InputRejected, Code: task.CodeInputUnreadable}, final: true}
+}
+
+// closed says that what is sealed can't be opened here. Without its key it may be opened elsewhere, or once the operator has
+// corrected the keys.
+func closed(err error) *failure {
+	return &failure{
+		Failure: task.Failure{Class: task.PayloadUnreadable, Code: task.CodePayloadUnreadable}, final: !errors.Is(err, seal.ErrNoKey),
+	}
 }
 
 // conclude writes the end of a run that its own steps did not write.

@@ -32,10 +32,21 @@ func (s *slowly) Apply(ctx context.Context, l Lease, _ Chunk, _ string, _ []mode
 	return Done{Cursor: l.Cursor + 1, Ended: s.pieces == s.left, Heads: []task.Hint{{TaskID: l.TaskID, Seq: int64(s.pieces)}}}
 }
 
+// claimants notes who claims.
+type claimants struct {
+	Claims
+	seen []Claimant
+}
+
+func (c *claimants) Claim(ctx context.Context, who Claimant, asks []ClaimAsk, skip bool) []Claimed {
+	c.seen = append(c.seen, who)
+	return c.Claims.Claim(ctx, who, asks, skip)
+}
+
 // inline runs the task for five seconds of the rig's time.
 func (r *rig) inline(i *Inline, id uuid.UUID) error {
 	ended := make(chan error, 1)
-	go func() { ended <- i.Run(r.t.Context(), id, 5*time.Second) }()
+	go func() { ended <- i.Run(r.t.Context(), uuid.Nil, id, 5*time.Second) }()
 	r.elapse(time.Minute)
 	return <-ended
 }
@@ -46,7 +57,7 @@ func TestInline(t *testing.T) {
 	run := func(t *testing.T, job *slowly, check func(r *rig, err error)) {
 		bubble(t, func(t *testing.T, r *rig) {
 			id := r.add(func(l *Lease) { l.Stage = task.Committed })
-			inline, err := NewInline(r.deps.Claims, r.deps.Steps, task.Erase, job, r.deps.Publisher, r.deps.Notifier)
+			inline, err := NewInline(r.deps.Claims, r.deps.Steps, task.Erase, job, r.deps.Publisher, r.deps.Notifier, r.cfg.LeaseTTL)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,10 +94,78 @@ func TestInline(t *testing.T) {
 		})
 	})
 
+	t.Run("LeaseIsShortAndExtended", func(t *testing.T) {
+		t.Parallel()
+		for workers, want := range map[time.Duration]time.Duration{
+			3 * time.Second: 3 * time.Second, 10 * time.Second: 10 * time.Second, time.Minute: 10 * time.Second,
+		} {
+			bubble(t, func(t *testing.T, r *rig) {
+				claims := &claimants{Claims: r}
+				inline, err := NewInline(claims, r.deps.Steps, task.Erase, &slowly{left: 5}, r.deps.Publisher, r.deps.Notifier, workers)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := r.inline(inline, r.add(nil)); err != nil {
+					t.Fatal(err)
+				}
+				if got := claims.seen[0].TTL; got != want {
+					t.Errorf("a lease of %s beside those of %s", got, workers)
+				}
+				if beats, wanted := len(r.beats), int(5*time.Second/(want/3)); beats < wanted-1 || beats > wanted {
+					t.Errorf("%d heartbeats in five seconds with a lease of %s", beats, want)
+				}
+			})
+		}
+		bubble(t, func(t *testing.T, r *rig) {
+			if _, err := NewInline(r, r, task.Erase, &slowly{}, r, r, minLeaseTTL-1); err == nil {
+				t.Error("a lease that a slow disk loses was taken")
+			}
+		})
+	})
+
+	t.Run("LostLeaseEndsItBetweenTwoPieces", func(t *testing.T) {
+		t.Parallel()
+		bubble(t, func(t *testing.T, r *rig) {
+			job := &slowly{left: 100}
+			inline, err := NewInline(r, r, task.Erase, job, r, r, 3*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.heartbeat = func(ctx context.Context) (Beat, error) {
+				pause(ctx, time.Second/4)
+				return Beat{}, fault.ErrLeaseLost
+			}
+			if err := r.inline(inline, r.add(nil)); !errors.Is(err, fault.ErrLeaseLost) {
+				t.Errorf("%v", err)
+			}
+			if job.pieces != 2 || len(r.laters) != 0 {
+				t.Errorf("%d pieces, %d times given back", job.pieces, len(r.laters))
+			}
+		})
+	})
+
+	t.Run("HeartbeatThatFailsIsRepeatedSoon", func(t *testing.T) {
+		t.Parallel()
+		bubble(t, func(t *testing.T, r *rig) {
+			job := &slowly{left: 3}
+			inline, err := NewInline(r, r, task.Erase, job, r, r, 3*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.heartbeat = func(context.Context) (Beat, error) { return Beat{}, errDatabase }
+			if err := r.inline(inline, r.add(nil)); err != nil || job.pieces != 3 {
+				t.Errorf("%v, %d pieces", err, job.pieces)
+			}
+			if n := len(r.beats); n < 7 || n > 9 { // at 1 s, and then every quarter of a second
+				t.Errorf("%d heartbeats: %v", n, r.since(r.beats))
+			}
+		})
+	})
+
 	t.Run("LeavesWhatSomebodyElseHas", func(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(t *testing.T, r *rig) {
-			inline, err := NewInline(r.deps.Claims, r.deps.Steps, task.Erase, &slowly{}, r.deps.Publisher, r.deps.Notifier)
+			inline, err := NewInline(r.deps.Claims, r.deps.Steps, task.Erase, &slowly{}, r.deps.Publisher, r.deps.Notifier, r.cfg.LeaseTTL)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,7 +16,8 @@ import (
 const (
 	// pullWait is how long one pull waits for hints while it keeps its slots from others.
 	pullWait = time.Second
-	// lastSlotWait is how long a pull of bulk hints may keep the last free slot from interactive ones.
+	// lastSlotWait is how long a pull of bulk hints may keep the last free slot from interactive ones, and any pull the
+	// process from a task that waits to be alone in it.
 	lastSlotWait = 100 * time.Millisecond
 	// emptyPace keeps a source that answers at once with nothing from being asked in a tight loop.
 	emptyPace = 50 * time.Millisecond
@@ -52,7 +53,7 @@ func (w *Worker) pull(ctx context.Context, class string) {
 			return
 		}
 		wait := pullWait
-		if class == task.Bulk && w.slots.free() == 0 {
+		if w.lonely.Load() || class == task.Bulk && w.slots.free() == 0 {
 			wait = lastSlotWait
 		}
 		began := time.Now()
@@ -95,7 +96,7 @@ func (w *Worker) take(ctx context.Context, found []Wakeup, n int) {
 			}
 			continue
 		}
-		w.wg.Go(func() { w.serve(w.work, msg.Hint().TaskID, msg, nil) })
+		w.wg.Go(func() { w.serve(w.claimant(Steady), msg.Hint().TaskID, msg, nil) })
 	}
 	if left := n - len(found); left > 0 {
 		w.slots.give(left)
@@ -104,9 +105,15 @@ func (w *Worker) take(ctx context.Context, found []Wakeup, n int) {
 
 // serve claims one task and runs it, in a slot that was taken for it and is returned here. Msg is nil for a task
 // that was found by polling; claimed, if given, is told once whether there is a lease. The hint of a workspace that has
-// as many leases as it may is left to the drain, which hands out what the others leave free.
-func (w *Worker) serve(ctx context.Context, id uuid.UUID, msg Wakeup, claimed func(bool)) {
+// as many leases as it may is left to the drain, which hands out what the others leave free. A hint that nobody can claim
+// may be that of a task that runs alone.
+func (w *Worker) serve(who Claimant, id uuid.UUID, msg Wakeup, claimed func(bool)) {
+	ctx := w.work
 	defer w.slots.give(1)
+	if who.Among != Crashed {
+		w.others.Add(1)
+		defer w.others.Add(-1)
+	}
 	if msg != nil && w.cfg.Poll > 0 {
 		workspace := msg.Hint().WorkspaceID
 		if !w.crowd.admit(workspace) {
@@ -117,7 +124,7 @@ func (w *Worker) serve(ctx context.Context, id uuid.UUID, msg Wakeup, claimed fu
 		defer w.crowd.leave(workspace)
 	}
 	defer w.hold(id)()
-	lease, sent, err := w.claim(ctx, w.claimant(), id, msg == nil)
+	lease, sent, err := w.claim(ctx, who, id, msg == nil)
 	if claimed != nil {
 		claimed(lease != nil)
 	}
@@ -133,6 +140,9 @@ func (w *Worker) serve(ctx context.Context, id uuid.UUID, msg Wakeup, claimed fu
 	case lease == nil:
 		w.calm.recover()
 		w.ack(ctx, msg)
+		if msg != nil {
+			poke(w.crashed)
+		}
 	default:
 		w.calm.recover()
 		source := ByHint
@@ -147,9 +157,12 @@ func (w *Worker) serve(ctx context.Context, id uuid.UUID, msg Wakeup, claimed fu
 }
 
 // claimant is who asks now.
-func (w *Worker) claimant() Claimant {
+func (w *Worker) claimant(among Among) Claimant {
 	who := w.who
-	who.Restart = w.cfg.Rand()
+	who.Among = among
+	if among != Crashed { // one at a time in each process needs no spreading
+		who.Restart = w.cfg.Rand()
+	}
 	return who
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/failpoint"
 	"github.com/holdfast-memory/holdfast/internal/model"
+	"github.com/holdfast-memory/holdfast/internal/seal"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
@@ -21,7 +22,7 @@ const maxPieces = 1_000_000
 var ErrRejected = errors.New("the input is wrong")
 
 // pieces runs a task that works in pieces from its cursor to its end. A stop is noticed between two pieces, and
-// the next claim goes on where this one stopped.
+// so is a task that waits to be alone in the process; the next claim goes on where this one stopped.
 func (r *run) pieces(ctx context.Context, job Job) (Done, error) {
 	for range maxPieces {
 		waiting, stop := r.untilStop(ctx)
@@ -37,6 +38,9 @@ func (r *run) pieces(ctx context.Context, job Job) (Done, error) {
 		}
 		r.announce(ctx, done)
 		r.lease.Cursor, r.lease.Stage = done.Cursor, task.Committed
+		if r.w.slots.wanted() {
+			return Done{}, &giveBack{}
+		}
 	}
 	return Done{}, &giveBack{}
 }
@@ -52,6 +56,8 @@ func (r *run) piece(ctx context.Context, job Job) (Done, error) {
 			verdict, err = rejected(), nil
 		case errors.Is(err, command.ErrUnreadable):
 			verdict, err = unreadable(), nil
+		case errors.Is(err, seal.ErrUnreadable):
+			verdict, err = closed(err), nil
 		}
 		return Done{Err: err}
 	})

@@ -15,11 +15,6 @@ import (
 )
 
 const (
-	// soloCrashes is the number of crashes, this claim among them, from which a task runs alone in its process: two
-	// claims before this one ended without a word.
-	soloCrashes = 3
-	// soloDelay is for how long a second such task is given back: about one model call.
-	soloDelay = 5 * time.Second
 	// stepBound bounds one try of a fenced step. A statement that takes longer waits for something that is stuck.
 	stepBound = 15 * time.Second
 	// stepTries is how often a step that the database refuses is tried, and how often one whose outcome is open is
@@ -90,6 +85,13 @@ func (w *Worker) run(ctx context.Context, lease Lease, sent time.Time, msg Wakeu
 	r.report(end, from, took)
 }
 
+// needsPayload tells whether the rest of the task reads its payload: of a conversation that is committed, only the records
+// are left to be projected.
+func (r *run) needsPayload() bool {
+	_, job := r.w.deps.Jobs[r.lease.Kind]
+	return job || r.lease.Stage == task.Accepted
+}
+
 // execute runs the task from the stage it is in.
 func (r *run) execute(ctx context.Context) (Done, error) {
 	leave, err := r.enter(ctx)
@@ -101,6 +103,9 @@ func (r *run) execute(ctx context.Context) (Done, error) {
 	err = r.guarded(func() error {
 		failpoint.Hit("worker.after_claim")
 		var err error
+		if err = r.lease.Closed; err != nil && r.needsPayload() {
+			return closed(err)
+		}
 		if job, ok := r.w.deps.Jobs[r.lease.Kind]; ok {
 			done, err = r.pieces(ctx, job)
 			return err
@@ -120,27 +125,6 @@ func (r *run) execute(ctx context.Context) (Done, error) {
 		return err
 	})
 	return done, err
-}
-
-// enter lets a task that crashed before wait until it is alone in the process, so that it can't take others
-// down with it. A second such task is given back.
-func (r *run) enter(ctx context.Context) (leave func(), err error) {
-	if r.lease.Crashes < soloCrashes || r.lease.Kind == task.Webhook { // a delivery reads nothing that could crash it
-		return func() {}, nil
-	}
-	if !r.w.solo.CompareAndSwap(false, true) {
-		return nil, &giveBack{delay: soloDelay/2 + time.Duration(r.w.cfg.Rand()*float64(soloDelay))}
-	}
-	waiting, stop := r.untilStop(ctx)
-	defer stop()
-	if err := r.w.slots.apart(waiting); err != nil {
-		r.w.solo.Store(false)
-		return nil, r.cause(waiting)
-	}
-	return func() {
-		r.w.slots.together()
-		r.w.solo.Store(false)
-	}, nil
 }
 
 // untilStop returns a context that ends with the lease or when the worker begins to stop.

@@ -75,6 +75,13 @@ func (s *slots) free() int {
 	return s.total - s.used
 }
 
+// wanted tells whether somebody waits to be apart.
+func (s *slots) wanted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.alone != nil && !s.granted
+}
+
 // apart waits until the caller's slot is the only one in use and keeps it so until together. One caller at a
 // time may ask.
 func (s *slots) apart(ctx context.Context) error {

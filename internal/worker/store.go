@@ -29,6 +29,7 @@ type Lease struct {
 	Lane        memory.Lane
 	Ordered     bool
 	Payload     []byte
+	Closed      error // why the payload can't be opened, a seal.ErrUnreadable; nil for one that is there
 	Format      int
 	Policy      []byte
 	Cursor      int64 // how far work in chunks is
@@ -39,10 +40,11 @@ type Lease struct {
 	Troubled    int
 }
 
-// ClaimAsk asks for the lease of one task.
+// ClaimAsk asks for the lease of one task. WorkspaceID holds the claim to a workspace's tasks; the zero value is any.
 type ClaimAsk struct {
-	TaskID uuid.UUID
-	Token  uuid.UUID
+	TaskID      uuid.UUID
+	Token       uuid.UUID
+	WorkspaceID uuid.UUID
 }
 
 // Claimant is what all claims of a worker have in common.
@@ -54,6 +56,7 @@ type Claimant struct {
 	MaxAttempts int
 	Extractor   string // provider of extractions, for pauses
 	Embedder    string // provider of embeddings, for pauses
+	Among       Among  // which tasks are asked for
 	// Live are the leases of each workspace, as far as they are known: Due begins with those that have the fewest.
 	Live map[uuid.UUID]int
 	// Restart in [0,1) is how far into the time after a provider's pause this asks: claims come back spread.
@@ -61,7 +64,7 @@ type Claimant struct {
 }
 
 // Claimed is the answer to one ask: a lease, or nil when the task is not to be had now (taken, ended, not due,
-// paused, waiting in its lane, of an unknown kind). Err is about the database only.
+// paused, waiting in its lane, of an unknown kind, not among those asked for). Err is about the database only.
 type Claimed struct {
 	Lease *Lease
 	Err   error

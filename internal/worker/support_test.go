@@ -37,10 +37,12 @@ type rig struct {
 	order  []string // what happened, in order
 	leases map[uuid.UUID]Lease
 	due    []uuid.UUID
+	lone   []uuid.UUID // tasks that crashed, due
 
 	claims      []time.Time
 	beats       []time.Time
 	dues        []time.Time
+	looks       []time.Time // for tasks that crashed
 	counts      []time.Time
 	commits     []Commit
 	settles     []Settle
@@ -58,6 +60,7 @@ type rig struct {
 
 	claim     func() error
 	rescue    func() error
+	lookAlone func() error
 	leased    func() (map[uuid.UUID]Load, error)
 	heartbeat func(ctx context.Context) (Beat, error)
 	commit    func(ctx context.Context, try int) Done
@@ -159,6 +162,9 @@ func (r *rig) add(change func(*Lease)) uuid.UUID {
 		change(&l)
 	}
 	r.leases[l.TaskID] = l
+	if l.Crashes > CrashedFrom {
+		r.lone = append(r.lone, l.TaskID)
+	}
 	return l.TaskID
 }
 
@@ -181,7 +187,7 @@ func (r *rig) since(times []time.Time) []time.Duration {
 
 func (r *rig) note(what string) { r.order = append(r.order, what) }
 
-func (r *rig) Claim(_ context.Context, _ Claimant, asks []ClaimAsk, _ bool) []Claimed {
+func (r *rig) Claim(_ context.Context, who Claimant, asks []ClaimAsk, _ bool) []Claimed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.claims = append(r.claims, time.Now())
@@ -194,10 +200,11 @@ func (r *rig) Claim(_ context.Context, _ Claimant, asks []ClaimAsk, _ bool) []Cl
 			}
 		}
 		l, ok := r.leases[ask.TaskID]
-		if !ok {
+		if !ok || who.Among != Anyone && (who.Among == Crashed) != (l.Crashes > CrashedFrom) {
 			continue
 		}
 		delete(r.leases, ask.TaskID)
+		r.lone = slices.DeleteFunc(r.lone, func(id uuid.UUID) bool { return id == ask.TaskID })
 		l.Token = ask.Token
 		answers[i].Lease = &l
 		r.note("claim")
@@ -205,9 +212,19 @@ func (r *rig) Claim(_ context.Context, _ Claimant, asks []ClaimAsk, _ bool) []Cl
 	return answers
 }
 
-func (r *rig) Due(_ context.Context, _ Claimant, limit int) ([]uuid.UUID, bool, error) {
+func (r *rig) Due(_ context.Context, who Claimant, limit int) ([]uuid.UUID, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if who.Among == Crashed {
+		r.looks = append(r.looks, time.Now())
+		if r.lookAlone != nil {
+			if err := r.lookAlone(); err != nil {
+				return nil, false, err
+			}
+		}
+		n := min(limit, len(r.lone))
+		return slices.Clone(r.lone[:n]), len(r.lone) > n, nil
+	}
 	r.dues = append(r.dues, time.Now())
 	n := min(limit, len(r.due))
 	ids := slices.Clone(r.due[:n])

@@ -32,10 +32,12 @@ type Worker struct {
 	slots   *slots
 	places  *slots        // of deliveries, beside the slots
 	parcels chan struct{} // deliveries have been made
-	solo    atomic.Bool   // a task that crashed before has the process to itself, or waits for it
 	calm    breather      // after the database failed: intake waits
 	crowd   *crowd
 	waiting chan struct{} // tasks are known to wait
+	crashed chan struct{} // tasks that crashed before may wait
+	lonely  atomic.Bool   // such a task runs alone, or waits to
+	others  atomic.Int64  // tasks in hand beside it
 
 	mu    sync.Mutex
 	state lifecycle
@@ -86,6 +88,7 @@ func New(deps Deps, cfg Config) (*Worker, error) {
 		},
 		slots: newSlots(cfg.Slots), places: newSlots(deliveryPlaces(cfg.Slots)), parcels: make(chan struct{}, 1), live: map[uuid.UUID]int{}, done: make(chan struct{}),
 		crowd: newCrowd(cfg.WorkspaceLeases), waiting: make(chan struct{}, 1),
+		crashed: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -114,6 +117,7 @@ func (w *Worker) Start(ctx context.Context) error {
 			w.wg.Go(func() { w.pull(intake, class) })
 		}
 	}
+	w.wg.Go(func() { w.alone(intake) })
 	if w.cfg.Poll > 0 {
 		w.wg.Go(func() { w.drain(intake) })
 		w.wg.Go(func() { w.count(intake) })

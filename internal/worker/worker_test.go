@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-memory/holdfast/internal/fault"
-	"github.com/holdfast-memory/holdfast/internal/model"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
@@ -160,112 +158,6 @@ func TestStop(t *testing.T) {
 			r.elapse(0)
 			if m.acks != 1 {
 				t.Error("the task was not run")
-			}
-			r.end()
-		})
-	})
-}
-
-func TestSolo(t *testing.T) {
-	t.Parallel()
-	crashed := func(l *Lease) { l.Crashes = 3 }
-
-	t.Run("CrashedTaskRunsAlone", func(t *testing.T) {
-		t.Parallel()
-		bubble(t, func(t *testing.T, r *rig) {
-			running, most := 0, 0
-			var alone []int
-			r.extract = func(ctx context.Context) (model.Extraction, error) {
-				r.mu.Lock()
-				running++
-				most = max(most, running)
-				alone = append(alone, running)
-				r.mu.Unlock()
-				pause(ctx, 10*time.Second)
-				r.mu.Lock()
-				running--
-				r.mu.Unlock()
-				return oneFact(), nil
-			}
-			r.begin()
-			r.hint(nil)
-			r.hint(nil)
-			r.elapse(time.Second)
-			r.hint(crashed)
-			r.elapse(time.Second)
-			late := r.hint(nil)
-			r.elapse(5 * time.Second)
-			if r.extractions != 2 {
-				t.Errorf("%d calls while the crashed task waits for the two before it", r.extractions)
-			}
-			r.elapse(5 * time.Second) // 12 s: the two are done
-			if running != 1 || r.extractions != 3 {
-				t.Errorf("%d tasks run, %d calls were made", running, r.extractions)
-			}
-			r.elapse(20 * time.Second)
-			if late.acks != 1 || len(r.commits) != 4 || alone[2] != 1 || alone[3] != 1 || most != 2 {
-				t.Errorf("the calls had %v running, at most %d", alone, most)
-			}
-			r.end()
-		})
-	})
-
-	t.Run("SecondCrashedTaskIsGivenBack", func(t *testing.T) {
-		t.Parallel()
-		bubble(t, func(t *testing.T, r *rig) {
-			r.extract = lasting(10 * time.Second)
-			r.cfg.Poll = 0
-			r.begin()
-			r.hint(nil) // keeps the first crashed one waiting, so that the second one is claimed beside it
-			r.hint(crashed)
-			r.hint(crashed)
-			r.elapse(5 * time.Second)
-			if len(r.laters) != 1 || r.laters[0].Class != "" || r.laters[0].Delay != soloDelay {
-				t.Errorf("given back: %+v", r.laters)
-			}
-			r.elapse(30 * time.Second)
-			if len(r.commits) != 2 {
-				t.Errorf("%d tasks were committed", len(r.commits))
-			}
-			r.end()
-		})
-	})
-
-	t.Run("StopGivesTheWaitingOneBack", func(t *testing.T) {
-		t.Parallel()
-		bubble(t, func(t *testing.T, r *rig) {
-			r.extract = untilDone
-			r.begin()
-			r.hint(nil)
-			r.elapse(0)
-			m := r.hint(crashed)
-			r.elapse(time.Second)
-			r.end()
-			if len(r.laters) != 2 || r.extractions != 1 || m.acks != 1 {
-				t.Errorf("%d given back: %v", len(r.laters), r.order)
-			}
-		})
-	})
-
-	t.Run("LostLeaseEndsTheWait", func(t *testing.T) {
-		t.Parallel()
-		bubble(t, func(t *testing.T, r *rig) {
-			r.extract = lasting(5 * time.Minute)
-			r.begin()
-			r.hint(nil)
-			r.elapse(0)
-			m := r.hint(crashed)
-			r.elapse(time.Second)
-			r.heartbeat = func(context.Context) (Beat, error) { return Beat{}, fault.ErrLeaseLost }
-			r.elapse(time.Minute)
-			if m.acks != 1 || len(r.laters)+len(r.commits) != 0 {
-				t.Errorf("after the loss: %v", r.order)
-			}
-			r.heartbeat = nil
-			next := r.hint(crashed) // the place is free again
-			r.elapse(6 * time.Minute)
-			if next.acks != 1 || len(r.commits) != 1 {
-				t.Errorf("the next one: %v", r.order)
 			}
 			r.end()
 		})

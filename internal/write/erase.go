@@ -40,10 +40,10 @@ type EraseStore interface {
 	ErasedSoFar(ctx context.Context, workspace, event uuid.UUID) (Erased, error)
 }
 
-// Runner runs one task in the caller's own time, for at most that long, and leaves what remains to the workers. Its
+// Runner runs one task of the workspace in the caller's own time, for at most that long, and leaves what remains to the workers. Its
 // error says why it is left to them.
 type Runner interface {
-	Run(ctx context.Context, event uuid.UUID, within time.Duration) error
+	Run(ctx context.Context, workspace, event uuid.UUID, within time.Duration) error
 }
 
 const (
@@ -119,7 +119,7 @@ func (e *Eraser) begin(ctx context.Context, item Erasing) (Erased, *task.Hint, e
 // accepted and goes on without this call.
 func (e *Eraser) finish(ctx context.Context, workspace uuid.UUID, begun Erased, hint *task.Hint) Erased {
 	until := time.Now().Add(eraseInline)
-	if err := e.runner.Run(ctx, begun.EventID, eraseInline); err != nil && hint != nil {
+	if err := e.runner.Run(ctx, workspace, begun.EventID, eraseInline); err != nil && hint != nil {
 		e.publisher.Publish(ctx, *hint)
 	}
 	tick := time.NewTicker(eraseLook)

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/httpapi"
 	"github.com/holdfast-memory/holdfast/internal/operator"
+	"github.com/holdfast-memory/holdfast/internal/recall"
 )
 
 // Operators answers whose token it is, or a fault INVALID_API_KEY.
@@ -46,15 +47,28 @@ type Granter interface {
 	Grant(ctx context.Context, workspace uuid.UUID, reference string, amount credit.Amount) (granted bool, err error)
 }
 
-// Keys reads and ends API keys. Fault ROUTE_NOT_FOUND for a key that the workspace doesn't have.
+// Keys makes, reads and ends API keys. Fault ROUTE_NOT_FOUND for a key that the workspace doesn't have.
 type Keys interface {
 	ListKeys(ctx context.Context, workspace uuid.UUID) ([]operator.Key, error)
+	// CreateKeyOnce makes one key for each reference; the key in clear is nil when the reference had made it before.
+	// Fault IDEMPOTENCY_CONFLICT for a reference that has made another key.
+	CreateKeyOnce(ctx context.Context, workspace uuid.UUID, ask operator.KeyAsk) (operator.Key, *access.Key, error)
 	RevokeKey(ctx context.Context, workspace uuid.UUID, id string) error
 }
 
 // Acts reads the log of acts.
 type Acts interface {
 	Acts(ctx context.Context, query operator.ActQuery) (operator.ActPage, error)
+}
+
+// Health judges the service.
+type Health interface {
+	Check(ctx context.Context) (recall.Verdict, error)
+}
+
+// Work reads what is open.
+type Work interface {
+	Work(ctx context.Context) (operator.Work, error)
 }
 
 // Deps are what the API serves, all of them required.
@@ -65,11 +79,13 @@ type Deps struct {
 	Granter    Granter
 	Keys       Keys
 	Acts       Acts
+	Health     Health
+	Work       Work
 }
 
 const (
 	root = "/admin/v1"
-	// maxBody is above the longest body: two numbers.
+	// maxBody is above the longest body: a key's name, reference and permissions.
 	maxBody = 4 << 10
 )
 
@@ -78,7 +94,8 @@ var document []byte
 
 // New returns the API, to be mounted into an httpapi.Server.
 func New(deps Deps) (httpapi.Mount, error) {
-	if deps.Operators == nil || deps.Workspaces == nil || deps.Deleter == nil || deps.Granter == nil || deps.Keys == nil || deps.Acts == nil {
+	if deps.Operators == nil || deps.Workspaces == nil || deps.Deleter == nil || deps.Granter == nil || deps.Keys == nil ||
+		deps.Acts == nil || deps.Health == nil || deps.Work == nil {
 		return httpapi.Mount{}, errors.New("admin: all of its dependencies are required")
 	}
 	a := &api{deps: deps, mux: http.NewServeMux()}
@@ -112,8 +129,10 @@ func (a *api) routes() map[string]handler {
 		"DELETE " + root + "/workspaces/{workspace}/suspension":      a.resume,
 		"PUT " + root + "/workspaces/{workspace}/grants/{reference}": a.grant,
 		"GET " + root + "/workspaces/{workspace}/keys":               a.listKeys,
+		"POST " + root + "/workspaces/{workspace}/keys":              a.createKey,
 		"DELETE " + root + "/workspaces/{workspace}/keys/{key}":      a.revokeKey,
 		"GET " + root + "/acts":                                      a.listActs,
+		"GET " + root + "/health":                                    a.readHealth,
 	}
 }
 
@@ -161,6 +180,7 @@ func (a *api) guarded(h handler) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store") // an answer may hold a secret
 		w.WriteHeader(status)
 		encoder := json.NewEncoder(w)
 		encoder.SetEscapeHTML(false)

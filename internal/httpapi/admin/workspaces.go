@@ -2,7 +2,6 @@ package admin
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -144,46 +143,4 @@ func (a *api) grant(r *http.Request) (int, any, error) {
 	return status, map[string]any{
 		"workspace": workspaceID(w.ID), "reference": reference, "amount": body.Amount, "granted": granted, "available": w.Available, "held": w.Held,
 	}, nil
-}
-
-// key is an API key as it is shown.
-type key struct {
-	ID          string     `json:"id"`
-	Name        string     `json:"name"`
-	Permissions []string   `json:"permissions"`
-	RateLimit   int        `json:"rate_limit"`
-	CreatedAt   time.Time  `json:"created_at"`
-	ExpiresAt   *time.Time `json:"expires_at"`
-	RevokedAt   *time.Time `json:"revoked_at"`
-}
-
-func (a *api) listKeys(r *http.Request) (int, any, error) {
-	w, err := a.deps.Workspaces.Workspace(r.Context(), r.PathValue("workspace"))
-	if err != nil {
-		return 0, nil, err
-	}
-	found, err := a.deps.Keys.ListKeys(r.Context(), w.ID)
-	if err != nil {
-		return 0, nil, err
-	}
-	shown := make([]key, len(found))
-	for i, k := range found {
-		shown[i] = key{ID: k.ID, Name: k.Name, RateLimit: k.RateLimit, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt}
-		for _, p := range k.Permissions {
-			shown[i].Permissions = append(shown[i].Permissions, string(p))
-		}
-	}
-	return http.StatusOK, map[string]any{"keys": shown}, nil
-}
-
-func (a *api) revokeKey(r *http.Request) (int, any, error) {
-	w, err := a.deps.Workspaces.Workspace(r.Context(), r.PathValue("workspace"))
-	if err != nil {
-		return 0, nil, err
-	}
-	id := strings.TrimPrefix(r.PathValue("key"), "hfk_")
-	if err := a.deps.Keys.RevokeKey(r.Context(), w.ID, id); err != nil {
-		return 0, nil, err
-	}
-	return http.StatusOK, map[string]string{"id": id, "state": "revoked"}, nil
 }

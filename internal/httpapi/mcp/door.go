@@ -58,7 +58,9 @@ func (d door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := connection{left: r.Context()}
 	c.scope, c.refused = scopeOf(r.Header)
-	d.next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connectionKey{}, c)))
+	answer := &quiet{to: w}
+	d.next.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), connectionKey{}, c)))
+	answer.send()
 }
 
 // takeMessage reads the body. A batch, which only old versions of the protocol know, is refused: one request would

@@ -1,0 +1,141 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/holdfast-memory/holdfast/internal/task"
+)
+
+const (
+	// CrashedFrom is how many claims of a task must have ended without a word for it to run alone in its process. Two may
+	// have been another task's doing.
+	CrashedFrom = 2
+	// aloneLook is how many such tasks one look reads: several workers may see the same ones, and each takes the first that
+	// is still to be had.
+	aloneLook = 16
+	// alonePace is the least time between two looks that are asked for: a hint that finds nothing to claim asks for one, and
+	// most of those are of tasks that have ended.
+	alonePace = 250 * time.Millisecond
+	// lull is how long nobody else must be in hand for the next task that runs alone: a waiting hint is fetched and claimed
+	// in less.
+	lull = 100 * time.Millisecond
+)
+
+// Among says which tasks a claimant asks for, by how their claims ended.
+type Among string
+
+// The values. No claimant that takes several tasks at a time asks for Anyone: a task that takes its process down would
+// take the others with it.
+const (
+	Anyone  Among = ""
+	Steady  Among = "steady"  // those with fewer than CrashedFrom crashes
+	Crashed Among = "crashed" // those with as many or more: they run alone
+)
+
+// alone runs the tasks that crashed before, one after the other, each when nothing else runs in the process. Nobody else
+// claims one, so that none is claimed to be given back. It looks when it is asked to: at every poll, after expired leases
+// were moved on, and when a hint was met that nobody could claim.
+func (w *Worker) alone(ctx context.Context) {
+	who := newSeat(0, false)
+	for {
+		select {
+		case <-w.crashed:
+		case <-ctx.Done():
+			return
+		}
+		if !pause(ctx, w.calm.left()) {
+			return
+		}
+		for w.turn(ctx, who) {
+		}
+		w.lonely.Store(false)
+		if !pause(ctx, alonePace) {
+			return
+		}
+	}
+}
+
+// turn runs one task alone and then leaves the process to the others for as long as that took. It answers false when
+// there is no such task to be had.
+func (w *Worker) turn(ctx context.Context, seat *seat) bool {
+	who := w.claimant(Crashed) // whatever leases a workspace has: those that run alone take turns
+	ids := w.lookAlone(ctx, who)
+	w.lonely.Store(len(ids) > 0)
+	for _, id := range ids {
+		if _, err := w.slots.take(ctx, seat, 1); err != nil {
+			return false
+		}
+		if ctx.Err() != nil { // a slot that is free is handed over all the same
+			w.slots.give(1)
+			return false
+		}
+		began, got := time.Now(), false
+		w.serve(who, id, nil, func(leased bool) { got = leased })
+		if got {
+			return w.letOthers(ctx, time.Since(began))
+		}
+		if w.calm.left() > 0 { // the database is in trouble: the others could not be claimed either
+			poke(w.crashed)
+			return false
+		}
+	}
+	return false
+}
+
+func (w *Worker) lookAlone(ctx context.Context, who Claimant) []uuid.UUID {
+	limited, cancel := context.WithTimeout(ctx, scanBound)
+	defer cancel()
+	ids, _, err := w.deps.Claims.Due(limited, who, aloneLook)
+	if err != nil {
+		if ctx.Err() == nil {
+			w.deps.Observer.Troubled(DueFailed)
+			if w.calm.fail(w.cfg.Rand()) == 1 {
+				w.log.Warn().Err(err).Msg("due tasks that crashed cannot be read")
+			}
+			poke(w.crashed)
+		}
+		return nil
+	}
+	return ids
+}
+
+// letOthers leaves the process to the others for so long, or until there are none, and answers false when ctx ended.
+// So a queue of tasks that crash takes no more than half of the time, and all of it while nobody else wants any.
+func (w *Worker) letOthers(ctx context.Context, length time.Duration) bool {
+	until := time.Now().Add(length)
+	for {
+		if !pause(ctx, min(lull, time.Until(until))) {
+			return false
+		}
+		if w.others.Load() == 0 || !time.Now().Before(until) {
+			return true
+		}
+	}
+}
+
+// alonePatience is how long a task waits for the others in the process to end: one call of the model and a step that it
+// leads to. What takes longer, a long conversation say, doesn't keep the process closed for its whole time.
+func (w *Worker) alonePatience() time.Duration { return w.cfg.ModelTimeout + stepBound }
+
+// enter lets a task that crashed before wait until it is alone in the process, so that it can't take others down with
+// it. Where the others take too long it is given back: another process may have room, and here they have their time now.
+func (r *run) enter(ctx context.Context) (leave func(), err error) {
+	if r.lease.Crashes <= CrashedFrom || r.lease.Kind == task.Webhook { // a delivery reads nothing that could crash it
+		return func() {}, nil
+	}
+	waiting, stop := r.untilStop(ctx)
+	defer stop()
+	limited, cancel := context.WithTimeout(waiting, r.w.alonePatience())
+	defer cancel()
+	if err := r.w.slots.apart(limited); err != nil {
+		if waiting.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			return nil, &giveBack{}
+		}
+		return nil, r.cause(waiting)
+	}
+	return r.w.slots.together, nil
+}
