@@ -84,9 +84,13 @@ func atSecret(workspace, id uuid.UUID) seal.Place {
 	return seal.Place{Workspace: workspace, Row: id, Column: "webhooks.secret"}
 }
 
-// seal returns what is to be stored of a text: sealed with the key of the day, or as it is.
+// seal returns what is to be stored of a text: sealed with the key of the day, or as it is. Fault INVALID_BODY for a text
+// that would be taken for sealed: only a snapshot, which nobody has read yet, can be one.
 func (tx *Tx) seal(at seal.Place, text []byte) ([]byte, error) {
 	s := tx.db.sealer
+	if _, looks := seal.KeyOf(text); looks {
+		return nil, fault.At(fault.InvalidBody, "", "lines of JSON")
+	}
 	if !s.seals() {
 		return text, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-memory/holdfast/internal/command"
+	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/postgres"
 	"github.com/holdfast-memory/holdfast/internal/seal"
@@ -247,6 +248,26 @@ func TestSealedMoves(t *testing.T) {
 			t.Errorf("%d parts are left", n)
 		}
 	})
+}
+
+// TestWhatLooksSealedIsNoInput sends as a snapshot what would be taken for sealed when it is read: stored as it is, it would
+// name a data key of the sender's choice.
+func TestWhatLooksSealedIsNoInput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1000)
+	key := uuid.New()
+	body := append(append([]byte("\x00HF\x01"), key[:]...), bytes.Repeat([]byte("x"), 100)...)
+	for what, db := range map[string]*postgres.DB{"off": w.plain(), "on": w.sealed("a")} {
+		w.as(db, func() {
+			_, err := w.mover().Import(t.Context(), w.caller, nil, bytes.NewReader(body))
+			if e, ok := errors.AsType[*fault.Error](err); !ok || e.Code != fault.InvalidBody {
+				t.Errorf("with encryption %s: %v", what, err)
+			}
+		})
+	}
+	if n := one[int](w, `SELECT count(*) FROM tasks`); n != 0 {
+		t.Errorf("%d tasks", n)
+	}
 }
 
 // TestSealedOnDisk looks where PostgreSQL keeps what is gone from the tables: data files and write-ahead log.
