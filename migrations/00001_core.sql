@@ -491,14 +491,14 @@ CREATE TABLE webhooks (
     event_types      text[] NOT NULL CHECK (cardinality(event_types) > 0),
     -- Kinds of task that are told; empty is all.
     kinds            text[] NOT NULL DEFAULT '{}',
-    -- 32 random bytes each, or sealed with the workspace's key that has no day.
-    secret           bytea NOT NULL CHECK (octet_length(secret) IN (32, 80)),
+    -- 32 random bytes each, or sealed with the workspace's key that has no day. Null when its master key was given up.
+    secret           bytea CHECK (octet_length(secret) IN (32, 80)),
     old_secret       bytea CHECK (octet_length(old_secret) IN (32, 80)),
     data_key         uuid GENERATED ALWAYS AS (coalesce(data_key_of(secret), data_key_of(old_secret))) STORED
                      CONSTRAINT webhooks_data_key REFERENCES data_keys,
     old_secret_until timestamptz,
     active           boolean NOT NULL DEFAULT true,
-    disabled_reason  text CHECK (disabled_reason IN ('gone', 'failing', 'by_caller')),
+    disabled_reason  text CHECK (disabled_reason IN ('gone', 'failing', 'by_caller', 'secret_lost')),
     failing_since    timestamptz,
     feed_xid         xid8 NOT NULL,
     feed_task        uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
@@ -509,6 +509,7 @@ CREATE TABLE webhooks (
     -- Set until its deliveries are gone.
     deleted_at       timestamptz,
     CONSTRAINT webhooks_disabled CHECK (active = (disabled_reason IS NULL)),
+    CONSTRAINT webhooks_signs CHECK (secret IS NOT NULL OR NOT active),
     CONSTRAINT webhooks_old_secret CHECK ((old_secret IS NULL) = (old_secret_until IS NULL))
 );
 CREATE INDEX webhooks_workspace ON webhooks (workspace_id, created_at, id) WHERE deleted_at IS NULL;

@@ -14,6 +14,8 @@ import (
 type encryptionCommands struct {
 	Status encryptionStatus `cmd:"" help:"Show for each master key what needs it, and whether an old one can go."`
 	Rotate encryptionRotate `cmd:"" help:"Wrap all data keys under the active master key; started again, it goes on where it stopped."`
+
+	Abandon encryptionAbandon `cmd:"" help:"Give up what only a lost master key could open, so that everything else goes on."`
 }
 
 type sealedDatabase struct {

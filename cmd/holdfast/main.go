@@ -28,7 +28,7 @@ type grammar struct {
 	Doctor     doctorCommand      `cmd:"" help:"Check database, NATS, model and clock, and say what to do."`
 	Migrate    migrateCommand     `cmd:"" help:"Bring the database to this build's schema."`
 	NATSSetup  natsSetupCommand   `cmd:"" name:"nats-setup" help:"Make certificates, users and configuration for NATS with TLS."`
-	Encryption encryptionCommands `cmd:"" help:"See what the encryption keys are needed for, and rotate them."`
+	Encryption encryptionCommands `cmd:"" help:"See what the encryption keys are needed for, rotate them, and give a lost one up."`
 	Reindex    reindexCommand     `cmd:"" help:"Make the terms and vectors of all memories anew, while everything else runs."`
 	Workspace  workspaceCommand   `cmd:"" help:"Create, list, suspend and delete workspaces."`
 	Key        keyCommands        `cmd:"" help:"Create, list and revoke API keys."`

@@ -72,7 +72,7 @@ func (c *client) send(ctx context.Context, s *space, r request) (answer, error) 
 		c.notes.tries++
 		c.notes.mu.Unlock()
 		got, err := c.try(ctx, s, r)
-		suspended := err == nil && got.code() == "WORKSPACE_SUSPENDED" // by an operator, for moments
+		suspended := err == nil && got.code() == "INSUFFICIENT_PERMISSION" // the keys have all: an operator has suspended it, for moments
 		if err == nil && !suspended && got.status < 500 && got.status != http.StatusTooManyRequests && got.code() != "IDEMPOTENCY_IN_PROGRESS" {
 			got.sure = !doubt
 			return got, nil

@@ -53,6 +53,8 @@ const (
 	Gone     Reason = "gone"      // it answered 410
 	Failing  Reason = "failing"   // no delivery has succeeded for FailingFor
 	ByCaller Reason = "by_caller" // somebody has set active to false
+	// SecretLost is for a secret whose encryption key was given up: a rotation makes a new one.
+	SecretLost Reason = "secret_lost"
 )
 
 // Endpoint is a webhook as it is stored. Secret and OldSecret are for signing and are shown only when they are made.

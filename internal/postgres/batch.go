@@ -22,7 +22,8 @@ SELECT m.id, m.version, m.lane, CASE WHEN v.memory_id IS NULL THEN m.text END
   LEFT JOIN memory_vectors v ON v.memory_id = m.id AND v.version = m.version
  WHERE m.workspace_id = @workspace AND m.id = ANY(@ids::uuid[]) AND ` + liveSQL
 
-const stopAskedSQL = `SELECT coalesce((counts ->> 'cancel')::boolean, false) FROM tasks WHERE id = @task`
+const stopAskedSQL = `
+SELECT coalesce((counts ->> 'cancel')::boolean, false), coalesce((counts ->> 'total')::int, 0) FROM tasks WHERE id = @task`
 
 // batchJob applies batches of changes piece by piece.
 type batchJob struct{ db *DB }
@@ -50,19 +51,19 @@ func (p piece) to() int { return p.from + len(p.changes) }
 
 // Next implements worker.Job. Only texts that will be stored, as far as can be seen, are worth their vector.
 func (j batchJob) Next(ctx context.Context, l worker.Lease) (worker.Chunk, error) {
+	stop, total, err := j.stopAsked(ctx, l)
+	if err != nil {
+		return worker.Chunk{}, err
+	}
+	if stop { // nothing more is applied, so nothing is read: the input may be gone
+		return worker.Chunk{State: piece{from: int(l.Cursor), total: total}}, nil
+	}
 	batch, err := command.DecodeBatch(l.Format, l.Payload)
 	if err != nil {
 		return worker.Chunk{}, err
 	}
-	total := len(batch.Changes)
+	total = len(batch.Changes)
 	p := piece{from: min(int(l.Cursor), total), total: total}
-	var stop bool
-	if err := j.db.read(ctx, of(l.WorkspaceID), "stop asked", stopAskedSQL, pgx.NamedArgs{"task": l.TaskID}, one(&stop)); err != nil {
-		return worker.Chunk{}, err
-	}
-	if stop { // nothing more is applied
-		return worker.Chunk{State: p}, nil
-	}
 	p.changes = batch.Changes[p.from:min(p.from+batchPiece, p.total)]
 	if p.seen, err = j.look(ctx, l.WorkspaceID, p.changes); err != nil {
 		return worker.Chunk{}, err
@@ -83,6 +84,19 @@ func (j batchJob) Next(ctx context.Context, l worker.Lease) (worker.Chunk, error
 		}
 	}
 	return worker.Chunk{Texts: texts, State: p}, nil
+}
+
+// stopAsked tells whether the batch is to end as it is, and how many changes it had when it was last counted.
+func (j batchJob) stopAsked(ctx context.Context, l worker.Lease) (stop bool, total int, err error) {
+	err = j.db.read(ctx, of(l.WorkspaceID), "stop asked", stopAskedSQL, pgx.NamedArgs{"task": l.TaskID}, func(rows pgx.Rows) error {
+		for rows.Next() {
+			if err := rows.Scan(&stop, &total); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return stop, total, err
 }
 
 // one reads a single value into v.

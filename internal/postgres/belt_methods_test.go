@@ -300,7 +300,7 @@ func otherMethods() map[string][]string {
 		"who calls, and operators over workspaces":          {"Authenticate", "Operator", "WorkspaceOfKey", "Workspace", "WorkspaceByName", "ListWorkspaces", "CreateWorkspace", "SuspendWorkspace", "LimitWorkspace", "DeleteWorkspace"},
 		"the owner alone":                                   {"CreateOperator", "ListOperators", "RevokeOperator", "InSnapshot"},
 		"states and numbers of the whole service":           {"Facts", "Work"},
-		"sealing keys, wrapped, for start-up and operators": {"CheckKeys", "KeyStatus", "RotateKeys", "RetireDataKeys"},
+		"sealing keys, wrapped, for start-up and operators": {"CheckKeys", "KeyStatus", "RotateKeys", "RetireDataKeys", "LostUnder", "AbandonTasks", "AbandonSecrets", "AbandonKeys"},
 		"the pool itself":                                   {"Ping", "Close", "Role", "Shedding", "Shed"},
 	}
 }

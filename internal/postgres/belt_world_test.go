@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -45,7 +46,29 @@ func newBeltWorld(t *testing.T) *beltWorld {
 		require.NoError(t, err, sql)
 	}
 	require.NoError(t, tx.Commit(t.Context()))
+	w.wait()
 	return w
+}
+
+// wait returns when the feed has what was filled in: transactions of other tests on the same server hold its horizon back
+// for moments.
+func (w *beltWorld) wait() {
+	w.t.Helper()
+	deadline, look := time.After(time.Minute), time.NewTicker(10*time.Millisecond)
+	defer look.Stop()
+	for {
+		var passed bool
+		const sql = `SELECT max(xid) < pg_snapshot_xmin(pg_current_snapshot()) FROM credit_closings`
+		require.NoError(w.t, w.owner.QueryRow(w.t.Context(), sql).Scan(&passed))
+		if passed {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-deadline:
+			w.t.Fatal("the feed is held back")
+		}
+	}
 }
 
 // filledSQL fills every table for workspace @a. Texts that a reader could show say canary.

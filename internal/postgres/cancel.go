@@ -91,37 +91,44 @@ func (db *DB) Cancel(ctx context.Context, workspace, id uuid.UUID) (write.Ended,
 func (db *DB) stopPieces(ctx context.Context, workspace, id uuid.UUID) (write.Ended, error) {
 	var ended write.Ended
 	asked := false
-	err := db.InTx(ctx, workspace, func(ctx context.Context, tx *Tx) error {
-		b := &batch{}
-		b.query("stop pieces", stopPiecesSQL, pgx.NamedArgs{
-			"task": id, "workspace": workspace, "kinds": kindNames([]task.Kind{task.BatchUpdate, task.BatchDelete}),
-			"now": tx.db.now(),
-		}, func(rows pgx.Rows) error {
-			ended, asked = write.Ended{}, false
-			for rows.Next() {
-				asked = true
-				var due bool
-				hint := task.Hint{TaskID: id, WorkspaceID: workspace}
-				if err := rows.Scan(&due, &hint.Seq, &hint.Priority); err != nil {
-					return err
-				}
-				if due {
-					ended.Hint = &hint
-				}
-			}
-			return nil
-		})
-		if err := tx.send(ctx, b); err != nil || !asked {
-			return err
-		}
-		b = &batch{}
-		addAct(ctx, b, tx.db.now(), act{workspace, operator.Cancel, eventSubject(id), nil})
-		return tx.send(ctx, b)
+	err := db.InTx(ctx, workspace, func(ctx context.Context, tx *Tx) (err error) {
+		ended = write.Ended{}
+		asked, err = tx.stopPieces(ctx, id, func(h task.Hint) { ended.Hint = &h })
+		return err
 	})
 	if err != nil || asked {
 		return ended, err
 	}
 	return write.Ended{}, db.notCancelled(ctx, workspace, id)
+}
+
+// stopPieces asks the task to end before its next piece, records it, and gives the hint of one that is due to found. It
+// tells whether there was a task to ask.
+func (tx *Tx) stopPieces(ctx context.Context, id uuid.UUID, found func(task.Hint)) (asked bool, err error) {
+	now := tx.db.now()
+	b := &batch{}
+	b.query("stop pieces", stopPiecesSQL, pgx.NamedArgs{
+		"task": id, "workspace": tx.workspace, "kinds": kindNames([]task.Kind{task.BatchUpdate, task.BatchDelete}), "now": now,
+	}, func(rows pgx.Rows) error {
+		for rows.Next() {
+			asked = true
+			var due bool
+			hint := task.Hint{TaskID: id, WorkspaceID: tx.workspace}
+			if err := rows.Scan(&due, &hint.Seq, &hint.Priority); err != nil {
+				return err
+			}
+			if due {
+				found(hint)
+			}
+		}
+		return nil
+	})
+	if err := tx.send(ctx, b); err != nil || !asked {
+		return asked, err
+	}
+	b = &batch{}
+	addAct(ctx, b, now, act{tx.workspace, operator.Cancel, eventSubject(id), nil})
+	return true, tx.send(ctx, b)
 }
 
 // notCancelled explains why there was nothing to cancel: nil when it had been cancelled before.

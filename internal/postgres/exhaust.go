@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -16,17 +18,17 @@ import (
 // tryLaneSQL takes the lane's row if nobody holds it: who holds it may be frozen, and another round comes.
 const tryLaneSQL = `SELECT 1 FROM lanes WHERE workspace_id = @workspace AND lane = @lane FOR UPDATE SKIP LOCKED`
 
-// exhaustSQL fails a task that crashed too often before its canonical commit.
-const exhaustSQL = `
+// idleSQL fails a task that nobody runs before its canonical commit, on a condition on t.
+const idleSQL = `
 WITH old AS (
   SELECT id, status, worker_incarnation, claimed_at FROM tasks WHERE id = @task FOR UPDATE SKIP LOCKED
 )
 UPDATE tasks AS t SET status = 'failed', head = false, lease_token = NULL, lease_until = NULL,
-       error_class = 'crash', error_code = 'ATTEMPTS_EXHAUSTED',
+       error_class = @class, error_code = @code,
        completed_at = (SELECT coalesce(@now::timestamptz, clock_timestamp())),
        updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
   FROM old
- WHERE t.id = old.id AND t.stage = 'accepted' AND t.crashes >= @max_attempts
+ WHERE t.id = old.id AND t.stage = 'accepted' AND %s
    AND (t.status = 'pending'
         OR t.status = 'running' AND t.lease_until <= (SELECT coalesce(@now::timestamptz, clock_timestamp())))
 RETURNING t.generation, t.claims, old.status = 'running', old.worker_incarnation, old.claimed_at`
@@ -77,8 +79,25 @@ func (db *DB) ExhaustAfter(ctx context.Context, maxAttempts int, after repair.Cu
 	})
 }
 
+// idle says why a task ends failed that nobody runs.
+type idle struct {
+	name  string // of the step
+	where string // the condition on the task t
+	args  pgx.NamedArgs
+	class task.Class
+	also  func(b *batch, at place) // what goes with it, before the account; may be nil
+}
+
 // exhaust fails a task whose crashes are exhausted and releases its hold; nil when it no longer is.
 func (db *DB) exhaust(ctx context.Context, id uuid.UUID, maxAttempts int) (*worker.Rescued, error) {
+	return db.failIdle(ctx, id, idle{
+		name: "exhaust", where: `t.crashes >= @max_attempts`, args: pgx.NamedArgs{"max_attempts": maxAttempts}, class: task.Crash,
+	})
+}
+
+// failIdle fails a task that is not committed and that nobody runs, and releases its hold; nil when the condition doesn't
+// hold, or when somebody has the task or its lane at this moment.
+func (db *DB) failIdle(ctx context.Context, id uuid.UUID, why idle) (*worker.Rescued, error) {
 	at, err := db.placeOf(ctx, nil, id)
 	if err != nil || at == nil {
 		return nil, err
@@ -98,12 +117,13 @@ func (db *DB) exhaust(ctx context.Context, id uuid.UUID, maxAttempts int) (*work
 			return errNotHere
 		}
 		b = &batch{}
-		b.query("exhaust", exhaustSQL, pgx.NamedArgs{"task": id, "max_attempts": maxAttempts, "now": now},
-			func(rows pgx.Rows) error {
-				var err error
-				was, err = scanClosed(rows)
-				return err
-			})
+		args := pgx.NamedArgs{"task": id, "class": string(why.class), "code": string(task.CodeOf(why.class)), "now": now}
+		maps.Copy(args, why.args)
+		b.query(why.name, fmt.Sprintf(idleSQL, why.where), args, func(rows pgx.Rows) error {
+			var err error
+			was, err = scanClosed(rows)
+			return err
+		})
 		if err := tx.send(ctx, b); err != nil {
 			return err
 		}
@@ -112,6 +132,9 @@ func (db *DB) exhaust(ctx context.Context, id uuid.UUID, maxAttempts int) (*work
 		}
 		failpoint.Hit("exhaust.in_tx")
 		b = &batch{}
+		if why.also != nil {
+			why.also(b, *at)
+		}
 		addClosing(b, id, *at, *was, "crashed", task.Crash, now, func(h task.Hint) { moved.Hints = append(moved.Hints, h) })
 		return tx.send(ctx, b)
 	})

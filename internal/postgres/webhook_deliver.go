@@ -82,7 +82,7 @@ func (db *DB) DueDeliveries(ctx context.Context, who worker.Claimant, limit, eac
 }
 
 const parcelSQL = `
-SELECT (SELECT coalesce(@now::timestamptz, clock_timestamp())), w.id, w.url, w.active OR d.type = 'webhook.test', w.secret,
+SELECT (SELECT coalesce(@now::timestamptz, clock_timestamp())), w.id, w.url, w.active OR d.type = 'webhook.test' AND w.secret IS NOT NULL, w.secret,
        CASE WHEN w.old_secret_until > (SELECT coalesce(@now::timestamptz, clock_timestamp())) THEN w.old_secret END, d.body, ` + wrappedSQL + `w.data_key)
   FROM webhook_deliveries d
   JOIN webhooks w ON w.id = d.webhook_id AND w.workspace_id = d.workspace_id

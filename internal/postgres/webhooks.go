@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -92,7 +93,11 @@ func (db *DB) ChangeEndpoint(ctx context.Context, workspace, id uuid.UUID, chang
 	if change.Kinds != nil {
 		args["kinds"] = texts(*change.Kinds)
 	}
-	return db.endpointBy(ctx, operator.ChangeWebhook, "change webhook", changeEndpointSQL, args)
+	changed, err := db.endpointBy(ctx, operator.ChangeWebhook, "change webhook", changeEndpointSQL, args)
+	if e, ok := errors.AsType[*sqlError](err); ok && e.constraint == "webhooks_signs" {
+		return endpoint.Endpoint{}, fault.At(fault.InvalidRequest, "/active", "true only once its secret, which is lost, has been rotated")
+	}
+	return changed, err
 }
 
 // rotateSecretSQL leaves a secret that is the present one already as it is: a rotation that is repeated must not put the
@@ -103,7 +108,8 @@ WITH clock AS (
 )
 UPDATE webhooks
    SET old_secret = CASE secret WHEN @secret THEN old_secret ELSE secret END,
-       old_secret_until = CASE secret WHEN @secret THEN old_secret_until ELSE clock.at + make_interval(secs => @both) END,
+       old_secret_until = CASE WHEN secret = @secret THEN old_secret_until
+                               WHEN secret IS NOT NULL THEN clock.at + make_interval(secs => @both) END,
        secret = @secret, updated_at = clock.at
   FROM clock
  WHERE id = @id AND workspace_id = @workspace AND deleted_at IS NULL

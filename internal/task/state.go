@@ -120,7 +120,7 @@ const (
 	Retry       Move = "retry"        // a worker gives up for now, with a recorded reason
 	GiveBack    Move = "give_back"    // a worker hands the lease back, nothing spent
 	Rescue      Move = "rescue"       // somebody else ends an expired lease
-	Exhaust     Move = "exhaust"      // a task that crashed too often fails
+	Exhaust     Move = "exhaust"      // a task fails that crashed too often, or whose payload nobody can open any more
 	Cancel      Move = "cancel"       // the caller ends it before the canonical commit
 	ManualRetry Move = "manual_retry" // the caller authorises a new run of a failed task
 )

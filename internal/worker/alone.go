@@ -2,12 +2,9 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
 const (
@@ -20,6 +17,9 @@ const (
 	// alonePace is the least time between two looks that are asked for: a hint that finds nothing to claim asks for one, and
 	// most of those are of tasks that have ended.
 	alonePace = 250 * time.Millisecond
+	// leastApart is how long tasks that crashed run one after the other before the others have the process again, however
+	// soon it was empty: as long as one may wait anyway that comes while one of them calls the model.
+	leastApart = time.Second
 	// lull is how long nobody else must be in hand for the next task that runs alone: a waiting hint is fetched and claimed
 	// in less.
 	lull = 100 * time.Millisecond
@@ -59,31 +59,54 @@ func (w *Worker) alone(ctx context.Context) {
 	}
 }
 
-// turn runs one task alone and then leaves the process to the others for as long as that took. It answers false when
-// there is no such task to be had.
+// turn has the process to itself and runs tasks that crashed in it, one after the other. Then it leaves the process to
+// the others for as long as it was closed to them. It answers false when there is no such task to be had.
 func (w *Worker) turn(ctx context.Context, seat *seat) bool {
 	who := w.claimant(Crashed) // whatever leases a workspace has: those that run alone take turns
 	ids := w.lookAlone(ctx, who)
 	w.lonely.Store(len(ids) > 0)
+	if len(ids) == 0 {
+		return false
+	}
+	if _, err := w.slots.take(ctx, seat, 1); err != nil {
+		return false
+	}
+	began := time.Now()
+	again := w.apart(ctx, who, ids)
+	w.slots.give(1)
+	return again && w.letOthers(ctx, time.Since(began))
+}
+
+// apart waits until nothing else runs and then runs the tasks, none of which is claimed before: a neighbour that takes the
+// process down must not count against them. To be alone costs a wait, so one task is not all that it is for: it goes on for as
+// long as the wait was, and for leastApart. It answers whether there is more to do, now or when the others have had their
+// time: those that took too long to end have it first.
+func (w *Worker) apart(ctx context.Context, who Claimant, ids []uuid.UUID) bool {
+	began := time.Now()
+	limited, cancel := context.WithTimeout(ctx, w.alonePatience())
+	defer cancel()
+	if err := w.slots.apart(limited); err != nil {
+		return ctx.Err() == nil
+	}
+	defer w.slots.together()
+	enough := time.Now().Add(max(time.Since(began), leastApart))
+	ran := false
 	for _, id := range ids {
-		if _, err := w.slots.take(ctx, seat, 1); err != nil {
+		if ctx.Err() != nil {
 			return false
 		}
-		if ctx.Err() != nil { // a slot that is free is handed over all the same
-			w.slots.give(1)
-			return false
-		}
-		began, got := time.Now(), false
-		w.serve(who, id, nil, func(leased bool) { got = leased })
-		if got {
-			return w.letOthers(ctx, time.Since(began))
-		}
-		if w.calm.left() > 0 { // the database is in trouble: the others could not be claimed either
+		switch {
+		case w.attempt(who, id, nil, nil):
+			ran = true
+		case w.calm.left() > 0: // the database is in trouble: the others could not be claimed either
 			poke(w.crashed)
 			return false
 		}
+		if !time.Now().Before(enough) {
+			break
+		}
 	}
-	return false
+	return ran
 }
 
 func (w *Worker) lookAlone(ctx context.Context, who Claimant) []uuid.UUID {
@@ -117,25 +140,6 @@ func (w *Worker) letOthers(ctx context.Context, length time.Duration) bool {
 	}
 }
 
-// alonePatience is how long a task waits for the others in the process to end: one call of the model and a step that it
-// leads to. What takes longer, a long conversation say, doesn't keep the process closed for its whole time.
+// alonePatience is how long the process is closed to others while those in it end: one call of the model and a step that it
+// leads to. What takes longer, a long conversation say, doesn't keep it closed for its whole time.
 func (w *Worker) alonePatience() time.Duration { return w.cfg.ModelTimeout + stepBound }
-
-// enter lets a task that crashed before wait until it is alone in the process, so that it can't take others down with
-// it. Where the others take too long it is given back: another process may have room, and here they have their time now.
-func (r *run) enter(ctx context.Context) (leave func(), err error) {
-	if r.lease.Crashes <= CrashedFrom || r.lease.Kind == task.Webhook { // a delivery reads nothing that could crash it
-		return func() {}, nil
-	}
-	waiting, stop := r.untilStop(ctx)
-	defer stop()
-	limited, cancel := context.WithTimeout(waiting, r.w.alonePatience())
-	defer cancel()
-	if err := r.w.slots.apart(limited); err != nil {
-		if waiting.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			return nil, &giveBack{}
-		}
-		return nil, r.cause(waiting)
-	}
-	return r.w.slots.together, nil
-}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/model"
 	"github.com/holdfast-memory/holdfast/internal/task"
 )
@@ -153,12 +152,12 @@ func TestSolo(t *testing.T) {
 			r.elapse(2 * pullWait)
 			late := r.hint(nil)
 			r.elapse(20*time.Second + stepBound - 3*time.Second)
-			if late.acks != 0 || len(r.laters) != 0 {
+			if late.acks != 0 || len(r.claimed()) != 1 {
 				t.Errorf("the process was not kept for the one that waits: it went %v", r.order)
 			}
 			r.elapse(5 * time.Second)
-			if len(r.laters) != 1 || r.laters[0].Class != "" || r.laters[0].Delay != 0 || r.laters[0].Lease.Crashes != 3 {
-				t.Errorf("after its patience %d were given back", len(r.laters))
+			if len(r.laters) != 0 {
+				t.Errorf("%d were given back", len(r.laters))
 			}
 			if _, waits := r.leases[late.id]; waits {
 				t.Error("the others don't have their time after it")
@@ -276,7 +275,7 @@ func TestSolo(t *testing.T) {
 		}
 	})
 
-	t.Run("StopGivesTheWaitingOneBack", func(t *testing.T) {
+	t.Run("StopEndsTheWait", func(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(t *testing.T, r *rig) {
 			r.extract = untilDone
@@ -286,31 +285,49 @@ func TestSolo(t *testing.T) {
 			m := r.hint(crashed)
 			r.elapse(time.Second)
 			r.end()
-			if len(r.laters) != 2 || r.extractions != 1 || m.acks != 1 {
+			if len(r.laters) != 1 || r.extractions != 1 || m.acks != 1 || len(r.claimed()) != 1 {
 				t.Errorf("%d given back: %v", len(r.laters), r.order)
 			}
 		})
 	})
 
-	t.Run("LostLeaseEndsTheWait", func(t *testing.T) {
+	t.Run("NoneIsClaimedWhileAnotherRuns", func(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(t *testing.T, r *rig) {
-			r.extract = lasting(5 * time.Minute)
+			r.extract = lasting(10 * time.Second)
 			r.begin()
 			r.hint(nil)
 			r.elapse(0)
-			m := r.hint(crashed)
-			r.elapse(time.Second)
-			r.heartbeat = func(context.Context) (Beat, error) { return Beat{}, fault.ErrLeaseLost }
-			r.elapse(time.Minute)
-			if m.acks != 1 || len(r.laters)+len(r.commits) != 0 {
-				t.Errorf("after the loss: %v", r.order)
+			r.hint(crashed)
+			r.elapse(9 * time.Second)
+			if len(r.claimed()) != 1 {
+				t.Errorf("while another runs that may take the process down: %v", r.order)
 			}
-			r.heartbeat = nil
-			next := r.hint(crashed) // the place is free again
-			r.elapse(6 * time.Minute)
-			if next.acks != 1 || len(r.commits) != 1 {
-				t.Errorf("the next one: %v", r.order)
+			r.elapse(2 * time.Second)
+			if len(r.claimed()) != 2 {
+				t.Errorf("after it: %v", r.order)
+			}
+			r.end()
+		})
+	})
+
+	t.Run("SeveralRunWhileTheProcessIsClosed", func(t *testing.T) {
+		t.Parallel()
+		bubble(t, func(t *testing.T, r *rig) {
+			const wait, each = 10 * time.Second, 500 * time.Millisecond
+			r.cfg.Poll = time.Second
+			job := &lengthy{rig: r, takes: wait}
+			r.deps.Jobs = map[task.Kind]Job{task.Import: job}
+			r.extract = lasting(each)
+			r.begin()
+			r.hint(func(l *Lease) { l.Kind = task.Import })
+			r.elapse(0)
+			for range 12 {
+				r.add(crashed)
+			}
+			r.elapse(wait + 12*each + time.Second) // no longer than the wait was: all of them have their turn in it
+			if len(r.commits) != 12 {
+				t.Errorf("%d of 12 ended: %v", len(r.commits), r.order)
 			}
 			r.end()
 		})

@@ -103,23 +103,26 @@ func (w *Worker) take(ctx context.Context, found []Wakeup, n int) {
 	}
 }
 
-// serve claims one task and runs it, in a slot that was taken for it and is returned here. Msg is nil for a task
-// that was found by polling; claimed, if given, is told once whether there is a lease. The hint of a workspace that has
-// as many leases as it may is left to the drain, which hands out what the others leave free. A hint that nobody can claim
-// may be that of a task that runs alone.
+// serve is attempt beside others, in a slot that was taken for it and is returned here.
 func (w *Worker) serve(who Claimant, id uuid.UUID, msg Wakeup, claimed func(bool)) {
-	ctx := w.work
 	defer w.slots.give(1)
-	if who.Among != Crashed {
-		w.others.Add(1)
-		defer w.others.Add(-1)
-	}
+	w.others.Add(1)
+	defer w.others.Add(-1)
+	w.attempt(who, id, msg, claimed)
+}
+
+// attempt claims one task and runs it, and answers whether it got the lease. Msg is nil for a task that was found by
+// polling; claimed, if given, is told once whether there is a lease. The hint of a workspace that has as many leases as it
+// may is left to the drain, which hands out what the others leave free. A hint that nobody can claim may be that of a task
+// that runs alone.
+func (w *Worker) attempt(who Claimant, id uuid.UUID, msg Wakeup, claimed func(bool)) bool {
+	ctx := w.work
 	if msg != nil && w.cfg.Poll > 0 {
 		workspace := msg.Hint().WorkspaceID
 		if !w.crowd.admit(workspace) {
 			w.ack(ctx, msg)
 			poke(w.waiting)
-			return
+			return false
 		}
 		defer w.crowd.leave(workspace)
 	}
@@ -154,6 +157,7 @@ func (w *Worker) serve(who Claimant, id uuid.UUID, msg Wakeup, claimed func(bool
 		w.deps.Observer.Claimed(source)
 		w.run(ctx, *lease, sent, msg)
 	}
+	return lease != nil
 }
 
 // claimant is who asks now.

@@ -94,13 +94,8 @@ func (r *run) needsPayload() bool {
 
 // execute runs the task from the stage it is in.
 func (r *run) execute(ctx context.Context) (Done, error) {
-	leave, err := r.enter(ctx)
-	if err != nil {
-		return Done{}, err
-	}
-	defer leave()
 	var done Done
-	err = r.guarded(func() error {
+	err := r.guarded(func() error {
 		failpoint.Hit("worker.after_claim")
 		var err error
 		if err = r.lease.Closed; err != nil && r.needsPayload() {

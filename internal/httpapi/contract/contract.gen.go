@@ -289,9 +289,10 @@ func (e SearchRequestMode) Valid() bool {
 
 // Defines values for WebhookDisabledReason.
 const (
-	ByCaller WebhookDisabledReason = "by_caller"
-	Failing  WebhookDisabledReason = "failing"
-	Gone     WebhookDisabledReason = "gone"
+	ByCaller   WebhookDisabledReason = "by_caller"
+	Failing    WebhookDisabledReason = "failing"
+	Gone       WebhookDisabledReason = "gone"
+	SecretLost WebhookDisabledReason = "secret_lost"
 )
 
 // Valid indicates whether the value is a known member of the WebhookDisabledReason enum.
@@ -302,6 +303,8 @@ func (e WebhookDisabledReason) Valid() bool {
 	case Failing:
 		return true
 	case Gone:
+		return true
+	case SecretLost:
 		return true
 	default:
 		return false
@@ -976,7 +979,7 @@ type WebhookDeleted struct {
 	Id      string `json:"id"`
 }
 
-// WebhookDisabledReason `gone`: it answered 410; `failing`: nothing was taken for five days; `by_caller`.
+// WebhookDisabledReason `gone`: it answered 410; `failing`: nothing was taken for five days; `by_caller`; `secret_lost`: rotate its secret, then set `active`.
 type WebhookDisabledReason string
 
 // WebhookKind defines model for WebhookKind.
