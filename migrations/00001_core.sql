@@ -656,7 +656,7 @@ BEGIN
                    AND (a.attname = 'workspace_id' OR c.relname = 'workspaces' AND a.attname = 'id') LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', held.name);
         EXECUTE format('CREATE POLICY workspace ON %I TO holdfast_api '
-                       'USING (coalesce(%I = (SELECT nullif(current_setting(''holdfast.workspace'', true), '''')::uuid), false))',
+                       'USING (coalesce(%I = ANY ((SELECT string_to_array(current_setting(''holdfast.workspace'', true), '',''))::uuid[]), false))',
                        held.name, held.key);
         EXECUTE format('CREATE POLICY workers ON %I TO holdfast_worker USING (true)', held.name);
     END LOOP;

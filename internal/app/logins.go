@@ -35,7 +35,9 @@ func as(d Database, login localdev.Login) (Database, error) {
 
 // openAPI gives the API a way to the database of its own.
 func (c *core) openAPI(ctx context.Context, d Database) error {
-	db, err := openStore(ctx, d, postgres.Config{MaxPending: c.settings.MaxPending, Sealing: c.sealing})
+	db, err := openStore(ctx, d, postgres.Config{
+		MaxPending: c.settings.MaxPending, Sealing: c.sealing, GroupCommit: c.settings.GroupCommit,
+	})
 	if err == nil {
 		c.api = db
 	}

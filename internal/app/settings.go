@@ -97,6 +97,7 @@ type Settings struct {
 	// AdminProfiles is off by default: a profile slows the process down.
 	AdminProfiles bool     `name:"admin-profiles" help:"Serve Go's profiles under /debug/pprof of the admin listener."`
 	MCPOrigins    []string `name:"mcp-origins" placeholder:"ORIGIN" help:"Pages that may call /mcp from a browser beside those of the API's own host, as https://host:port, separated by commas."`
+	GroupCommit   bool     `name:"group-commit" default:"true" negatable:"" help:"Writes that an API process accepts at the same time share a commit."`
 	LogLevel      string   `name:"log-level" enum:"debug,info,warn,error" default:"info" help:"What goes to standard error: debug, info, warn or error."`
 }
 

@@ -30,7 +30,7 @@ type place struct {
 // placeOf answers false for a package that nobody has placed yet.
 func placeOf(pkg string) (place, bool) {
 	switch pkg {
-	case "internal/fault", "internal/failpoint", "internal/arch", "migrations", "nats", "examples":
+	case "internal/fault", "internal/failpoint", "internal/postgres/group", "internal/arch", "migrations", "nats", "examples":
 		return place{levelLeaf, pkg}, true
 	case "internal/access", "internal/command", "internal/task", "internal/memory", "internal/model", "internal/credit", "internal/endpoint", "internal/operator", "internal/seal":
 		return place{levelDomain, pkg}, true

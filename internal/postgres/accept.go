@@ -83,14 +83,18 @@ const keyRuns = 3
 func (db *DB) Accept(ctx context.Context, items []write.Acceptance) []write.Accepted {
 	answers := make([]write.Accepted, len(items))
 	for i, item := range items {
-		answers[i] = db.accept(ctx, item)
+		if db.accepts == nil {
+			answers[i] = db.accept(ctx, item, db.lockTimeout)
+		} else {
+			answers[i] = db.accepts.accept(ctx, item)
+		}
 	}
 	return answers
 }
 
-func (db *DB) accept(ctx context.Context, item write.Acceptance) write.Accepted {
+func (db *DB) accept(ctx context.Context, item write.Acceptance, patience string) write.Accepted {
 	var answer write.Accepted
-	err := db.inKeyTx(ctx, item.WorkspaceID, func(ctx context.Context, tx *Tx) error {
+	err := db.inKeyTx(ctx, item.WorkspaceID, patience, func(ctx context.Context, tx *Tx) error {
 		answer = write.Accepted{TaskID: item.TaskID, Status: task.EventPending}
 		holder, err := tx.claimKey(ctx, item.WorkspaceID, item.TaskID, item.Claim, false)
 		if err != nil {
@@ -114,10 +118,10 @@ func (db *DB) accept(ctx context.Context, item write.Acceptance) write.Accepted 
 
 // inKeyTx is InTx for closures that begin with a key: it runs fn again, at most three times, when the key that
 // was found was retired meanwhile.
-func (db *DB) inKeyTx(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context, tx *Tx) error) error {
+func (db *DB) inKeyTx(ctx context.Context, workspace uuid.UUID, patience string, fn func(ctx context.Context, tx *Tx) error) error {
 	var err error
 	for range keyRuns {
-		if err = db.InTx(ctx, workspace, fn); !errors.Is(err, errRetired) {
+		if err = db.inTx(ctx, db.opening(openSQL, workspace, patience), fn); !errors.Is(err, errRetired) {
 			return err
 		}
 	}

@@ -51,7 +51,7 @@ SELECT c.relname FROM pg_class c
  WHERE c.relrowsecurity
    AND EXISTS (SELECT FROM pg_policies p WHERE p.tablename = c.relname AND p.policyname = 'workspace' AND p.permissive = 'PERMISSIVE'
                 AND p.cmd = 'ALL' AND p.roles = '{holdfast_api}' AND p.with_check IS NULL
-                AND p.qual ~ '^COALESCE\(\((workspace_id|id) = \( SELECT \(NULLIF\(current_setting\(''holdfast.workspace''::text, true\), ''''::text\)\)::uuid')
+                AND p.qual ~ '^COALESCE\(\((workspace_id|id) = ANY \(\(\( SELECT string_to_array\(current_setting\(''holdfast.workspace''::text, true\), '',''::text\)')
    AND EXISTS (SELECT FROM pg_policies p WHERE p.tablename = c.relname AND p.policyname = 'workers'
                 AND p.cmd = 'ALL' AND p.roles = '{holdfast_worker}' AND p.qual = 'true')`))
 	require.ElementsMatch(t, []string{"workspaces SELECT", "api_keys SELECT", "credit_accounts SELECT", "data_keys SELECT", "operator_acts SELECT"},

@@ -60,7 +60,7 @@ func (db *DB) Change(ctx context.Context, c write.Changing) (write.Changed, *tas
 	}
 	var changed write.Changed
 	complete := false
-	err = db.inKeyTx(ctx, c.WorkspaceID, func(ctx context.Context, tx *Tx) error {
+	err = db.inKeyTx(ctx, c.WorkspaceID, db.lockTimeout, func(ctx context.Context, tx *Tx) error {
 		changed = write.Changed{EventID: c.TaskID}
 		holder, err := tx.claimKey(ctx, c.WorkspaceID, c.TaskID, c.Claim, false)
 		switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/memory"
 	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/worker"
+	"github.com/holdfast-memory/holdfast/internal/write"
 )
 
 // Statements whose plans the tests look at.
@@ -78,4 +79,30 @@ func (db *DB) FeedInTx(ctx context.Context, workspace uuid.UUID, after *task.Fee
 		return tx.send(ctx, b)
 	})
 	return page, err
+}
+
+// AcceptGroup accepts the items in one group, and alone what falls out of it; grouped counts what the group answered.
+func (db *DB) AcceptGroup(ctx context.Context, items []write.Acceptance) (answers []write.Accepted, grouped int) {
+	answers = make([]write.Accepted, len(items))
+	for i, g := range db.acceptGroup(ctx, items) {
+		if answers[i] = g.Accepted; g.alone {
+			answers[i] = db.accept(ctx, items[i], db.lockTimeout)
+			continue
+		}
+		grouped++
+	}
+	return answers, grouped
+}
+
+// SeenInGroup is whose credit accounts a transaction of these workspaces sees.
+func (db *DB) SeenInGroup(ctx context.Context, workspaces []uuid.UUID) (seen []uuid.UUID, err error) {
+	err = db.inGroup(ctx, workspaces, func(ctx context.Context, tx *Tx) error {
+		b := &batch{}
+		b.query("look", `SELECT workspace_id FROM credit_accounts`, nil, func(rows pgx.Rows) (err error) {
+			seen, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+			return err
+		})
+		return tx.send(ctx, b)
+	})
+	return seen, err
 }

@@ -29,7 +29,7 @@ func (db *DB) Correct(ctx context.Context, c write.Correction) (*task.Hint, erro
 	if err != nil {
 		return nil, err
 	}
-	err = db.inKeyTx(ctx, c.WorkspaceID, func(ctx context.Context, tx *Tx) error {
+	err = db.inKeyTx(ctx, c.WorkspaceID, db.lockTimeout, func(ctx context.Context, tx *Tx) error {
 		holder, err := tx.claimKey(ctx, c.WorkspaceID, c.TaskID, c.Claim, false)
 		switch {
 		case err != nil:

@@ -67,7 +67,7 @@ SELECT r.ordinal, r.record_id, r.event, h.new_text
 // WriteNow implements write.NowStore.
 func (db *DB) WriteNow(ctx context.Context, w write.Written) (write.Stored, *task.Hint, error) {
 	var stored write.Stored
-	err := db.inKeyTx(ctx, w.WorkspaceID, func(ctx context.Context, tx *Tx) error {
+	err := db.inKeyTx(ctx, w.WorkspaceID, db.lockTimeout, func(ctx context.Context, tx *Tx) error {
 		stored = write.Stored{EventID: w.TaskID}
 		repeats, holder, err := tx.openWrite(ctx, w)
 		if err != nil {

@@ -119,6 +119,12 @@ func tooManyPending(most int) error {
 // addRoom makes the transaction take so many tasks only if the workspace has room for them. It comes before the
 // lane's lock, which a refusal needn't wait for.
 func (tx *Tx) addRoom(b *batch, workspace uuid.UUID, tasks int) error {
+	return tx.addRoomOr(b, workspace, tasks, func(refusal error) error { return refusal })
+}
+
+// addRoomOr is addRoom with a say in what becomes of a refusal: what refuse makes of it ends the transaction, here or when
+// the count is read.
+func (tx *Tx) addRoomOr(b *batch, workspace uuid.UUID, tasks int, refuse func(error) error) error {
 	if tasks == 0 {
 		return nil
 	}
@@ -127,8 +133,11 @@ func (tx *Tx) addRoom(b *batch, workspace uuid.UUID, tasks int) error {
 		now = *set
 	}
 	count, err := tx.db.backlog.admit(workspace, tasks, now)
-	if err != nil || !count {
-		return err
+	switch {
+	case err != nil:
+		return refuse(err)
+	case !count:
+		return nil
 	}
 	b.query("count pending", countPendingSQL, pgx.NamedArgs{"workspace": workspace, "standard": tx.db.backlog.standard},
 		func(rows pgx.Rows) error {
@@ -138,7 +147,10 @@ func (tx *Tx) addRoom(b *batch, workspace uuid.UUID, tasks int) error {
 					return err
 				}
 			}
-			return tx.db.backlog.counted(workspace, tasks, most, waiting, now)
+			if err := tx.db.backlog.counted(workspace, tasks, most, waiting, now); err != nil {
+				return refuse(err)
+			}
+			return nil
 		})
 	return nil
 }

@@ -33,6 +33,8 @@ type Config struct {
 	TransactionPooler bool
 	// MaxPending is how many tasks a workspace without a limit of its own may have waiting; 0 is no limit.
 	MaxPending int
+	// GroupCommit lets acceptances that come at the same time share a commit.
+	GroupCommit bool
 	// Sealing says how payloads are encrypted; its zero value seals nothing.
 	Sealing Sealing
 	// Now replaces the database's clock in tests; nil leaves it alone.
@@ -47,6 +49,7 @@ type DB struct {
 	aloneBound    time.Duration
 	now           func() *time.Time
 	backlog       *backlog
+	accepts       *accepts // gathers acceptances into groups; nil commits each by itself
 	sealer        *sealer
 	queue         *queue                        // bounds who waits for a connection; nil leaves it to their contexts
 	rescued       atomic.Pointer[repair.Cursor] // where Rescue goes on; nil is at the beginning
@@ -90,6 +93,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	}
 	if db.now == nil {
 		db.now = func() *time.Time { return nil }
+	}
+	if cfg.GroupCommit {
+		db.accepts = newAccepts(db)
 	}
 	if err := db.Ping(ctx); err != nil {
 		pool.Close()

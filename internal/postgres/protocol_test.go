@@ -69,7 +69,7 @@ func newWorldOn(t testing.TB, url string) *world {
 // open connects a store that shares the world's clock.
 func (w *world) open(url string) *postgres.DB {
 	w.t.Helper()
-	db, err := postgres.Open(w.t.Context(), postgres.Config{URL: url, Now: w.clock.Load, Sealing: sealing(w.t)})
+	db, err := postgres.Open(w.t.Context(), postgres.Config{URL: url, Now: w.clock.Load, GroupCommit: true, Sealing: sealing(w.t)})
 	if err != nil {
 		w.t.Fatal(err)
 	}

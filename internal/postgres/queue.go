@@ -33,11 +33,15 @@ type queue struct {
 // gets no connection within a second, or finds too many waiting, is answered with a fault UNAVAILABLE, and nothing was
 // sent. The pool is closed by the store that it comes from.
 func (db *DB) Shedding() *DB {
-	return &DB{
+	shedding := &DB{
 		pool: db.pool, lockTimeout: db.lockTimeout, stmtTimeout: db.stmtTimeout, aloneBound: db.aloneBound, now: db.now,
 		backlog: db.backlog, sealer: db.sealer,
 		queue: &queue{places: make(chan struct{}, queuePlaces*int(db.pool.Config().MaxConns))},
 	}
+	if db.accepts != nil {
+		shedding.accepts = newAccepts(shedding)
+	}
+	return shedding
 }
 
 // Shed is how many callers got no connection in time.

@@ -63,7 +63,7 @@ func (db *DB) LostUnder(ctx context.Context, master string) (Lost, error) {
 		return lost, ErrMasterConfigured
 	}
 	args := pgx.NamedArgs{"master": master, "after": uuid.Nil, "limit": countedPayloads, "now": db.now()}
-	err := db.read(ctx, everyone, "count what is lost", countLostSQL, args, func(rows pgx.Rows) (err error) {
+	err := db.read(ctx, unbound, "count what is lost", countLostSQL, args, func(rows pgx.Rows) (err error) {
 		lost, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Lost])
 		return err
 	})
@@ -113,7 +113,7 @@ func (db *DB) AbandonTasks(ctx context.Context, master string, after uuid.UUID, 
 	}
 	var found []lostTask
 	args := pgx.NamedArgs{"master": master, "after": after, "limit": limit, "now": db.now()}
-	err := db.read(ctx, everyone, "lost tasks", lostPageSQL, args, func(rows pgx.Rows) (err error) {
+	err := db.read(ctx, unbound, "lost tasks", lostPageSQL, args, func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[lostTask])
 		return err
 	})

@@ -36,7 +36,7 @@ func (db *DB) AbandonSecrets(ctx context.Context, master string, limit int) (Aba
 	type hook struct{ ID, Workspace uuid.UUID }
 	var found []hook
 	args := pgx.NamedArgs{"master": master, "limit": limit}
-	err := db.read(ctx, everyone, "lost secrets", lostHooksSQL, args, func(rows pgx.Rows) (err error) {
+	err := db.read(ctx, unbound, "lost secrets", lostHooksSQL, args, func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[hook])
 		return err
 	})

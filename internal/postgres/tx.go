@@ -43,13 +43,35 @@ SELECT set_config('lock_timeout', $2, true), set_config('statement_timeout', $3,
        set_config('holdfast.workspace', $4, true), set_config('holdfast.reach', '', true),
        pg_advisory_xact_lock($1)`
 
-// Tx is an open transaction of one workspace. It opens with its first batch, in the same round trip.
+// openGroupSQL is openSQL for the workspaces of a group, their gates taken in order. Statements over sets are planned for
+// what they are given: a plan made for an empty table is kept for ever otherwise.
+const openGroupSQL = `
+SELECT set_config('lock_timeout', $2, true), set_config('statement_timeout', $3, true),
+       set_config('idle_in_transaction_session_timeout', '10s', true), set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('holdfast.workspace', $4, true), set_config('holdfast.reach', '', true),
+       (SELECT count(pg_advisory_xact_lock_shared(g)) FROM unnest($1::bigint[]) AS g)`
+
+// Tx is an open transaction of one workspace, or of those of a group. It opens with its first batch, in the same round
+// trip.
 type Tx struct {
-	db        *DB
-	conn      *pgxpool.Conn
+	db      *DB
+	conn    *pgxpool.Conn
+	opening opening
+	begun   bool
+	// workspace is nil in a group's.
 	workspace uuid.UUID
-	open      string
-	begun     bool
+}
+
+// opening is the statement that a transaction begins with.
+type opening struct {
+	sql       string
+	args      []any
+	workspace uuid.UUID
+}
+
+// opening begins a transaction of one workspace, in which a lock is waited for so long.
+func (db *DB) opening(sql string, workspace uuid.UUID, patience string) opening {
+	return opening{sql, []any{gateOf(workspace), patience, db.stmtTimeout, string(of(workspace))}, workspace}
 }
 
 // InTx runs fn in one transaction of the workspace, with the gate as its first statement, and commits it when
@@ -57,26 +79,26 @@ type Tx struct {
 // effects outside the transaction. Errors: fn's own after a rollback; fault.ErrCommitUnknown; a fault
 // UNAVAILABLE when the transaction is known not to have happened.
 func (db *DB) InTx(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context, tx *Tx) error) error {
-	return db.inTx(ctx, workspace, openSQL, fn)
+	return db.inTx(ctx, db.opening(openSQL, workspace, db.lockTimeout), fn)
 }
 
 // InTxAlone is InTx with the gate taken exclusively: no other transaction of the workspace that accepts a command,
 // writes records or retries is open while fn runs. All that were open before are visible to it, all later ones see
 // what it has committed.
 func (db *DB) InTxAlone(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context, tx *Tx) error) error {
-	return db.inTx(ctx, workspace, openAloneSQL, fn)
+	return db.inTx(ctx, db.opening(openAloneSQL, workspace, db.lockTimeout), fn)
 }
 
-func (db *DB) inTx(ctx context.Context, workspace uuid.UUID, open string, fn func(ctx context.Context, tx *Tx) error) error {
+func (db *DB) inTx(ctx context.Context, open opening, fn func(ctx context.Context, tx *Tx) error) error {
 	var err error
 	for run := range closureRuns {
-		err = db.once(ctx, workspace, open, fn)
+		err = db.once(ctx, open, fn)
 		for range sealRuns {
 			var again bool
-			if again, err = db.sealedAgain(ctx, workspace, err); !again {
+			if again, err = db.sealedAgain(ctx, open.workspace, err); !again {
 				break
 			}
-			err = db.once(ctx, workspace, open, fn)
+			err = db.once(ctx, open, fn)
 		}
 		if !repeatable(err) {
 			return err
@@ -92,12 +114,12 @@ func (db *DB) inTx(ctx context.Context, workspace uuid.UUID, open string, fn fun
 	return err
 }
 
-func (db *DB) once(ctx context.Context, workspace uuid.UUID, open string, fn func(ctx context.Context, tx *Tx) error) (err error) {
+func (db *DB) once(ctx context.Context, open opening, fn func(ctx context.Context, tx *Tx) error) (err error) {
 	conn, err := db.acquire(ctx)
 	if err != nil {
 		return &stepError{"acquire connection", classify(err)}
 	}
-	tx := &Tx{db: db, conn: conn, workspace: workspace, open: open}
+	tx := &Tx{db: db, conn: conn, opening: open, workspace: open.workspace}
 	done := false
 	defer func() {
 		if !done { // fn panicked: the connection must not go back with an open transaction
@@ -181,7 +203,7 @@ func (tx *Tx) send(ctx context.Context, b *batch) error {
 	if !tx.begun {
 		opening := []step{
 			{"begin", "begin", nil, execOnly},
-			{"gate", tx.open, []any{gateOf(tx.workspace), tx.db.lockTimeout, tx.db.stmtTimeout, string(of(tx.workspace))}, execOnly},
+			{"gate", tx.opening.sql, tx.opening.args, execOnly},
 		}
 		steps = append(opening, steps...)
 		tx.begun = true
