@@ -20,6 +20,8 @@ const (
 	// leastApart is how long tasks that crashed run one after the other before the others have the process again, however
 	// soon it was empty: as long as one may wait anyway that comes while one of them calls the model.
 	leastApart = time.Second
+	// firstShare is how many of the workers that begin run tasks that crashed before anything else.
+	firstShare = 0.5
 	// lull is how long nobody else must be in hand for the next task that runs alone: a waiting hint is fetched and claimed
 	// in less.
 	lull = 100 * time.Millisecond
@@ -57,6 +59,27 @@ func (w *Worker) alone(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// first lets a worker that begins run tasks that crashed before it looks for others: it is alone already, and where
+// processes end all the time nobody is alone for long. Every second one does, by chance: tasks that take each process down
+// must not come first in all of them.
+func (w *Worker) first(ctx context.Context) {
+	if w.cfg.Rand() >= firstShare {
+		return
+	}
+	seat, who := newSeat(0, false), w.claimant(Crashed)
+	ids := w.lookAlone(ctx, who)
+	if len(ids) == 0 {
+		return
+	}
+	if _, err := w.slots.take(ctx, seat, 1); err != nil {
+		return
+	}
+	if w.apart(ctx, who, ids) {
+		poke(w.crashed) // there may be more
+	}
+	w.slots.give(1)
 }
 
 // turn has the process to itself and runs tasks that crashed in it, one after the other. Then it leaves the process to

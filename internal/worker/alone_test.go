@@ -311,6 +311,32 @@ func TestSolo(t *testing.T) {
 		})
 	})
 
+	t.Run("EverySecondWorkerBeginsWithThem", func(t *testing.T) {
+		t.Parallel()
+		for coin, want := range map[float64]int{0.25: 1, 0.75: 4} {
+			bubble(t, func(t *testing.T, r *rig) {
+				r.extract = lasting(200 * time.Millisecond)
+				r.cfg.Rand = func() float64 { return coin }
+				for range 3 {
+					r.add(crashed)
+				}
+				for range 4 {
+					r.hint(nil)
+				}
+				r.begin()
+				r.elapse(100 * time.Millisecond)
+				if got := len(r.claimed()); got != want {
+					t.Errorf("%d run at first, not %d", got, want)
+				}
+				r.elapse(10 * time.Second)
+				if len(r.commits) < 4 {
+					t.Errorf("it went %v", r.order)
+				}
+				r.end()
+			})
+		}
+	})
+
 	t.Run("SeveralRunWhileTheProcessIsClosed", func(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(t *testing.T, r *rig) {

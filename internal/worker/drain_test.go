@@ -42,7 +42,7 @@ func TestDrain(t *testing.T) {
 	t.Run("PollsAreSpread", func(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(t *testing.T, r *rig) {
-			next := 0.0
+			next := 0.75 // the worker draws once as it begins
 			r.cfg.Poll, r.deps.Wakeups = 8*time.Second, nil
 			r.cfg.Rand = func() float64 {
 				next += 0.25

@@ -112,6 +112,20 @@ func (w *Worker) Start(ctx context.Context) error {
 	w.calls, w.endCalls = context.WithCancelCause(ctx)
 	intake, endIntake := context.WithCancelCause(ctx)
 	w.endIntake = endIntake
+	w.wg.Go(func() {
+		w.first(intake)
+		w.look(intake)
+	})
+	go func() {
+		w.wg.Wait()
+		close(w.done)
+	}()
+	w.log.Info().Int("slots", w.cfg.Slots).Dur("lease_ttl", w.cfg.LeaseTTL).Msg("worker started")
+	return nil
+}
+
+// look starts everything that looks for tasks.
+func (w *Worker) look(intake context.Context) {
 	if w.deps.Wakeups != nil {
 		for _, class := range []string{task.Interactive, task.Bulk} {
 			w.wg.Go(func() { w.pull(intake, class) })
@@ -126,12 +140,6 @@ func (w *Worker) Start(ctx context.Context) error {
 		w.wg.Go(func() { w.dispatch(intake) })
 		w.wg.Go(func() { w.send(intake) })
 	}
-	go func() {
-		w.wg.Wait()
-		close(w.done)
-	}()
-	w.log.Info().Int("slots", w.cfg.Slots).Dur("lease_ttl", w.cfg.LeaseTTL).Msg("worker started")
-	return nil
 }
 
 // EndIntake ends the search for tasks; those in hand go on until Stop. Workers that stop together end it first, so that
