@@ -66,7 +66,7 @@ func openCore(ctx context.Context, s Settings, log zerolog.Logger, process strin
 	if c.sealing, err = s.sealing(); err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
-	if c.db, err = openStore(ctx, s.Database, postgres.Config{MaxPending: s.MaxPending, Sealing: c.sealing}); err != nil {
+	if c.db, err = openStore(ctx, s.Database, c.store()); err != nil {
 		return nil, err
 	}
 	if err := c.examineStore(ctx, process); err != nil {
@@ -114,6 +114,11 @@ func OpenDB(ctx context.Context, d Database) (*postgres.DB, error) {
 
 func openPool(ctx context.Context, d Database, conns int32) (*postgres.DB, error) {
 	return openStore(ctx, d, postgres.Config{MaxConns: conns})
+}
+
+// store is how this process's stores behave, whoever they log in as.
+func (c *core) store() postgres.Config {
+	return postgres.Config{MaxPending: c.settings.MaxPending, Sealing: c.sealing, GroupCommit: c.settings.GroupCommit}
 }
 
 // openStore opens a pool with what the settings say of the database and cfg of the rest.

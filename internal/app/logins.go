@@ -35,9 +35,7 @@ func as(d Database, login localdev.Login) (Database, error) {
 
 // openAPI gives the API a way to the database of its own.
 func (c *core) openAPI(ctx context.Context, d Database) error {
-	db, err := openStore(ctx, d, postgres.Config{
-		MaxPending: c.settings.MaxPending, Sealing: c.sealing, GroupCommit: c.settings.GroupCommit,
-	})
+	db, err := openStore(ctx, d, c.store())
 	if err == nil {
 		c.api = db
 	}
