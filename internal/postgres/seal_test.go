@@ -223,7 +223,7 @@ func TestSealedMoves(t *testing.T) {
 		w := newSealedWorld(t, 1000)
 		w.furnish(30)
 		id := w.beginExport()
-		wantSealed(t, "the export", w.storedOf(id), "{")
+		wantSealed(t, "the export", w.storedOf(id), `{"scope"`)
 		l := w.claimMove(id)
 		w.toEnd(w.db.ExportJob(), l)
 		wantSealed(t, "its part", one[[]byte](w, `SELECT body FROM task_parts WHERE task_id = $1 AND part = 0`, id), "fact number")

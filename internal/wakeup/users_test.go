@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
@@ -77,9 +78,10 @@ func TestUsers(t *testing.T) {
 		require.NoError(t, repair.Publish(t.Context(), rebuilt))
 		for class, want := range map[string]uint64{wakeup.Interactive: 2, wakeup.Bulk: 1} {
 			for _, c := range []*wakeup.Client{repair, doctor} {
-				waiting, err := c.Waiting(t.Context(), class)
-				require.NoError(t, err)
-				require.Equal(t, want, waiting)
+				require.Eventually(t, func() bool { // a consumer counts what was stored a moment later
+					waiting, err := c.Waiting(t.Context(), class)
+					return err == nil && waiting == want
+				}, time.Minute, 10*time.Millisecond, "%d wait for %s", want, class)
 			}
 		}
 		con := consumer(t, worker)
