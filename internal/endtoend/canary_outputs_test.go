@@ -1,6 +1,7 @@
 package endtoend
 
 import (
+	"bufio"
 	"bytes"
 	"io/fs"
 	"maps"
@@ -122,10 +123,10 @@ func (y *spy) follows() {
 	y.hearsAnswer("the stream", answer{header: response.Header})
 	go func() {
 		defer response.Body.Close()
-		part := make([]byte, 4096)
+		lines := bufio.NewReader(response.Body)
 		for {
-			n, err := response.Body.Read(part)
-			y.hears("the stream", slices.Clone(part[:n]))
+			line, err := lines.ReadBytes('\n') // whole lines, so that no word is cut in two
+			y.hears("the stream", line)
 			if err != nil {
 				return
 			}
