@@ -5,7 +5,7 @@ SHELL := bash
 # The clients' own lock file says what is installed; nothing of theirs runs at installation.
 npm_ci := npm ci --omit=peer --omit=optional --legacy-peer-deps --ignore-scripts --no-audit --no-fund
 
-.PHONY: help demo up build test test-pgbouncer chaos mutants conformance clients check generate fmt vuln fuzz bench bench-quick bench-scale bench-soak profile bench-extract bench-recall spec model
+.PHONY: help demo up build test test-browser test-pgbouncer chaos cluster mutants conformance clients check generate release release-check fmt vuln fuzz deploy-check deploy-images bench bench-quick bench-scale bench-soak profile bench-extract bench-recall spec model
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,13 @@ test-pgbouncer: ## run the store's suite, and end to end what POOLED names, behi
 	TESTKIT_POOLER=transaction go test -count 1 -timeout 30m ./internal/postgres
 	TESTKIT_POOLER=transaction go test -count 1 -timeout 30m -run '$(POOLED)' ./internal/endtoend
 
+# Part of `make test`; here with a picture of each page, in both themes and at the width of a phone.
+SHOTS ?= $(CURDIR)/bin/screenshots
+test-browser: ## go through the console and the reference in Chromium, and leave pictures of them in SHOTS (bin/screenshots)
+	@.ci/setup test
+	@mkdir -p $(SHOTS)
+	HOLDFAST_TEST_SCREENSHOTS=$(SHOTS) go test -count 1 -timeout 15m -run '^(TestConsole|TestBrowser)$$' ./internal/endtoend ./internal/httpapi/docs
+
 spec: ## check the specification of the protocol with SPIN, and that its broken versions are rejected
 	@.ci/setup test
 	@docs/spec/check
@@ -51,6 +58,11 @@ model: ## run random histories (RAPID_CHECKS=500 RAPID_SEED=…) against the mod
 chaos: ## run the kill harness (CHAOS_COMMANDS=10000 CHAOS_SECONDS=… CHAOS_SEED=… CHAOS_FAULTS=kill,stop,…; docs/chaos.md)
 	@.ci/setup test
 	@set -o pipefail; go test -count 1 -timeout 48h -v -run '^TestChaos$$' ./internal/chaos | grep -v '^=== '
+
+# Nine processes for a minute; what it measures is its output.
+cluster: ## kill NATS servers in turn and fail PostgreSQL over while callers write; prints how long each was felt (docs/deployment.md)
+	@.ci/setup test
+	@set -o pipefail; go test -tags cluster -count 1 -timeout 30m -v -run '^TestCluster$$' ./internal/cluster | grep -v '^=== '
 
 mutants: ## take out each guard of the protocol and see which test fails (MUTANTS='erase|token' VERBOSE=1; docs/mutants.md)
 	@.ci/setup test
@@ -69,6 +81,12 @@ clients: ## run the suites of the Python and TypeScript clients, each against a 
 check: ## format, lint, import direction, generated files, go.mod, vulnerabilities
 	@.ci/check
 
+release: ## build what is committed into dist/: archives for Linux and macOS, bills of materials, SHA256SUMS (docs/compatibility.md)
+	@.ci/release
+
+release-check: ## build this platform's release twice, in two directories, and compare
+	@.ci/release check
+
 generate: ## write the generated files again
 	go generate ./...
 
@@ -80,6 +98,13 @@ vuln: ## look for known vulnerabilities (GOVULNDB=file://… for a local databas
 
 fuzz: ## run every fuzz target for FUZZTIME (10s), and every property of the domain over other cases than the suite's
 	@.ci/fuzz
+
+# A module of its own: nobody else downloads Helm, Kubernetes, BuildKit, compose-go and Prometheus.
+deploy-check: ## check images, compose file, chart, alerts and dashboard by the code that will read them (docs/deployment.md)
+	cd deploy/check && go test -count 1 -timeout 20m ./...
+
+deploy-images: ## run the build of deploy/Containerfile outside of an image: static programs and their bills of materials
+	cd deploy/check && go test -tags images -count 1 -timeout 40m -v -run '^TestBuildStage$$' .
 
 bench-extract: ## precision and recall of extraction, offline and with the model that HOLDFAST_EXTRACTOR names (SHOW=1: what was missed)
 	@go run ./internal/model/evaluate $(if $(SHOW),--show)
