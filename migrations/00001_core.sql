@@ -13,6 +13,8 @@ CREATE TABLE workspaces (
     -- What the workspace adds to how its conversations are read: {"instructions": "…", "categories": [{"name": "…", "description": "…"}]}.
     extraction      json NOT NULL DEFAULT '{}',
     suspended_at    timestamptz,
+    -- Nothing of it is claimed; what it asks for is accepted as ever.
+    paused_at       timestamptz,
     -- The task that deletes the workspace: from its acceptance on nothing of the workspace begins. When it has ended the
     -- row stays as the head of the workspace's books, under a name that says nothing.
     deletion        uuid,
@@ -60,14 +62,13 @@ CREATE TABLE data_keys (
     UNIQUE NULLS NOT DISTINCT (workspace_id, day)
 );
 CREATE INDEX data_keys_master ON data_keys (master_key, id);
--- Retirement looks through past days.
-CREATE INDEX data_keys_day ON data_keys (day, id);
 
 -- The data key that stored bytes are sealed with, null for plain ones: a mark, and then its id.
 CREATE FUNCTION data_key_of(stored bytea) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN octet_length(stored) >= 48 AND substring(stored FROM 1 FOR 4) = '\x00484601'::bytea
             THEN encode(substring(stored FROM 5 FOR 16), 'hex')::uuid END;
 
+-- Every acceptance changes the row of its lane and no index: a page keeps room for that.
 CREATE TABLE lanes (
     workspace_id     uuid NOT NULL,
     lane             bytea NOT NULL CHECK (octet_length(lane) = 32),
@@ -123,6 +124,8 @@ CREATE TABLE tasks (
     error_class      text,
     error_code       text,
     erased           boolean NOT NULL DEFAULT false,
+    -- Where in a trace its command came from: 16 bytes of trace, 8 of span, 1 of flags.
+    trace            bytea CONSTRAINT tasks_trace CHECK (octet_length(trace) = 25),
     accepted_at      timestamptz NOT NULL,
     updated_at       timestamptz NOT NULL,
     started_at       timestamptz,
@@ -139,8 +142,15 @@ CREATE TABLE tasks (
     CONSTRAINT tasks_outcome CHECK ((status = 'succeeded') = (outcome IS NOT NULL)),
     CONSTRAINT tasks_head CHECK (NOT head OR (lane_seq IS NOT NULL AND stage = 'accepted' AND status <> 'failed')),
     CONSTRAINT tasks_lane CHECK (lane_seq IS NULL OR lane IS NOT NULL)
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500,
-        autovacuum_analyze_scale_factor = 0.05);
+) WITH (
+    -- Heartbeats, and the two or three changes of a task's life, find room on the page of their row.
+    fillfactor = 70,
+    -- The scans for due tasks and for leases step over what is dead at the front of their indexes: little of it may gather,
+    -- however many ended tasks lie in the table. What is open changes its share of the table quickly, and plans depend on it.
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
+
+-- Each change of status writes an entry into every index that the row is in: a task is in five while it is open and in
+-- three when it has ended, besides those of its kind.
 
 -- The due scan, fair over workspaces: a skip over workspace_id and the first rows of each.
 CREATE INDEX tasks_due ON tasks (workspace_id, run_after, id) WHERE status = 'pending' AND ready;
@@ -157,12 +167,10 @@ CREATE INDEX tasks_waiting ON tasks (workspace_id, lane, lane_seq)
     WHERE lane_seq IS NOT NULL AND NOT head AND stage = 'accepted' AND completed_at IS NULL;
 -- Listing events, newest first. Nothing is ordered by a UUIDv7 (I11): id only breaks ties.
 CREATE INDEX tasks_listed ON tasks (workspace_id, kind, accepted_at DESC, id DESC);
--- Listing by status: what is open and what failed is rare among what succeeded.
-CREATE INDEX tasks_open ON tasks (workspace_id, kind, accepted_at DESC, id DESC) WHERE completed_at IS NULL;
+-- Listing by status: what is open and what failed is rare among what succeeded. What is open and not committed is how much
+-- a workspace has waiting, against its limit.
+CREATE INDEX tasks_open ON tasks (workspace_id, stage, kind, accepted_at DESC, id DESC) WHERE completed_at IS NULL;
 CREATE INDEX tasks_failed ON tasks (workspace_id, kind, accepted_at DESC, id DESC) WHERE status = 'failed';
--- How much a workspace has waiting, against its limit. Names neither status nor lease.
-CREATE INDEX tasks_pending ON tasks (workspace_id, accepted_at)
-    WHERE stage = 'accepted' AND completed_at IS NULL AND kind <> 'webhook_delivery';
 -- How many revisions of an account's items wait. Names neither status nor lease.
 CREATE INDEX tasks_items ON tasks (workspace_id, user_id)
     WHERE kind = 'memory_item' AND stage = 'accepted' AND completed_at IS NULL;
@@ -187,7 +195,11 @@ CREATE TABLE credit_accounts (
     workspace_id uuid PRIMARY KEY,
     available    bigint NOT NULL DEFAULT 0 CONSTRAINT credit_accounts_available CHECK (available >= 0),
     held         bigint NOT NULL DEFAULT 0 CONSTRAINT credit_accounts_held CHECK (held >= 0)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);
+) WITH (
+    -- Two changes for each task of the workspace, all of them on one row: half a page is theirs until the dead are pruned.
+    fillfactor = 50,
+    -- Few rows, each of them changed without an end: their chains are shortened early.
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);
 
 CREATE TABLE credit_grants (
     id           uuid PRIMARY KEY,
@@ -209,11 +221,13 @@ CREATE TABLE task_runs (
     closed       integer GENERATED ALWAYS AS (CASE WHEN outcome IS NOT NULL THEN generation END) STORED,
     opened_at    timestamptz NOT NULL,
     PRIMARY KEY (task_id, generation),
+    -- What a closing refers to. It makes the outcome part of an index, so that ending a run is never a HOT update.
     CONSTRAINT task_runs_closed UNIQUE (task_id, generation, outcome, amount)
-) WITH (fillfactor = 80);
-CREATE UNIQUE INDEX task_runs_open ON task_runs (task_id) WHERE outcome IS NULL;
--- What a workspace holds now, for its books.
-CREATE INDEX task_runs_held ON task_runs (workspace_id, task_id) INCLUDE (amount) WHERE outcome IS NULL;
+) WITH (
+    -- A run changes once, when it ends: that version finds room on the page of the first one.
+    fillfactor = 80);
+-- A task, which is of one workspace, has one open run. What a workspace holds now, for its books.
+CREATE UNIQUE INDEX task_runs_open ON task_runs (workspace_id, task_id) INCLUDE (amount) WHERE outcome IS NULL;
 CREATE INDEX task_runs_workspace ON task_runs (workspace_id, opened_at, task_id);
 
 -- One closing for each run, tied to the run's outcome and amount: a second settle, a settle after a release and
@@ -325,7 +339,9 @@ CREATE TABLE memories (
     -- What the record is filed under: names of the policy that it was read with.
     categories    text[] NOT NULL DEFAULT '{}',
     created_at    timestamptz NOT NULL,
-    updated_at    timestamptz NOT NULL
+    updated_at    timestamptz NOT NULL,
+    -- Which record with which content: what a search asks of ten thousand at a time.
+    ref           bytea NOT NULL GENERATED ALWAYS AS (uuid_send(id) || substring(content_key FROM 1 FOR 8)) STORED
 );
 -- Ended records too: forgetting an item erases them as well.
 CREATE INDEX memories_item ON memories (workspace_id, item_key) WHERE item_key IS NOT NULL;
@@ -333,8 +349,9 @@ CREATE INDEX memories_item ON memories (workspace_id, item_key) WHERE item_key I
 CREATE INDEX memories_content ON memories (workspace_id, lane, content_key) WHERE deleted_at IS NULL;
 -- What a lane knows, newest first, for extraction.
 CREATE INDEX memories_said ON memories (workspace_id, lane, said_at DESC, id DESC) WHERE deleted_at IS NULL AND valid_to IS NULL;
--- Lists of a scope, newest first; the common filter is the user.
-CREATE INDEX memories_user ON memories (workspace_id, user_id, created_at DESC, id DESC) WHERE deleted_at IS NULL;
+-- Lists of a scope, newest first; the common filter is the user. A search of all that a user has reads nothing else.
+CREATE INDEX memories_user ON memories (workspace_id, user_id, created_at DESC, id DESC) INCLUDE (ref, valid_to, expires_at)
+    WHERE deleted_at IS NULL;
 CREATE INDEX memories_agent ON memories (workspace_id, agent_id, created_at DESC, id DESC)
     WHERE deleted_at IS NULL AND agent_id IS NOT NULL;
 CREATE INDEX memories_run ON memories (workspace_id, run_id, created_at DESC, id DESC)
@@ -535,13 +552,16 @@ CREATE TABLE webhook_deliveries (
 ) WITH (fillfactor = 80);
 CREATE INDEX webhook_deliveries_listed ON webhook_deliveries (workspace_id, webhook_id, created_at DESC, id DESC);
 
--- A provider that is left alone until a time, for all workers, and its failures in a row.
+-- A provider that is left alone until a time, for all workers, and its failures in a row. An operator stops one without
+-- an end, beside what the workers find.
 CREATE TABLE provider_pauses (
     provider     text PRIMARY KEY,
     paused_until timestamptz NOT NULL,
     class        text NOT NULL,
     in_a_row     integer NOT NULL DEFAULT 0,
-    updated_at   timestamptz NOT NULL
+    updated_at   timestamptz NOT NULL,
+    stopped_at   timestamptz,
+    reason       text NOT NULL DEFAULT ''
 );
 
 -- Who may use the admin API. A token is kept like an API key.
@@ -583,10 +603,59 @@ END $$;
 -- +goose StatementEnd
 CREATE TRIGGER operator_acts_kept BEFORE UPDATE OR DELETE ON operator_acts FOR EACH ROW EXECUTE FUNCTION keep_operator_acts();
 
+-- Who is signed in at the console: the SHA-256 of what the browser holds, and whose key or token it stands for. Whether
+-- that one still holds is asked at each request.
+CREATE TABLE console_sessions (
+    id         bytea PRIMARY KEY CHECK (octet_length(id) = 32),
+    kind       text NOT NULL CHECK (kind IN ('key', 'operator')),
+    holder     text NOT NULL CHECK (length(holder) = 12),
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL
+);
+CREATE INDEX console_sessions_holder ON console_sessions (kind, holder, created_at DESC);
+CREATE INDEX console_sessions_expired ON console_sessions (expires_at);
+
+-- What a process did in about a minute, and how the whole service stood. No row is about a workspace. Times are counted
+-- in classes of a fixed scale, so that those of several processes add up.
+CREATE TABLE process_minutes (
+    at              timestamptz NOT NULL,
+    process         text NOT NULL CHECK (process <> ''),
+    span_ms         bigint NOT NULL CHECK (span_ms > 0),
+    accepted        bigint NOT NULL,
+    replayed        bigint NOT NULL,
+    refused         bigint NOT NULL,
+    accept_times    bigint[] NOT NULL,
+    succeeded       bigint NOT NULL,
+    retried         bigint NOT NULL,
+    failed          bigint NOT NULL,
+    given_back      bigint NOT NULL,
+    hints_published bigint NOT NULL,
+    hints_failed    bigint NOT NULL,
+    hints_repaired  bigint NOT NULL,
+    model_calls     bigint NOT NULL,
+    model_times     bigint[] NOT NULL,
+    model_errors    jsonb NOT NULL,
+    busy            integer NOT NULL,
+    PRIMARY KEY (at, process)
+);
+CREATE TABLE service_minutes (
+    minute      timestamptz PRIMARY KEY,
+    waiting     integer NOT NULL,
+    running     integer NOT NULL,
+    retrying    integer NOT NULL,
+    due         integer NOT NULL,
+    expired     integer NOT NULL,
+    oldest_ms   bigint NOT NULL,
+    succeeded   integer NOT NULL,
+    failed      integer NOT NULL,
+    done_p50_ms bigint NOT NULL,
+    done_p99_ms bigint NOT NULL
+);
+
 -- What the health of the service is told by: states and times over all workspaces, for roles that may read no task and no
 -- record of theirs. A view without security_invoker reads as its owner.
 CREATE VIEW task_states AS
-    SELECT id, workspace_id, kind, status, ready, run_after, lease_until, accepted_at, completed_at, error_class FROM tasks;
+    SELECT id, workspace_id, kind, status, stage, ready, starts, run_after, lease_until, accepted_at, completed_at, error_class FROM tasks;
 CREATE VIEW skipped_vectors AS SELECT workspace_id FROM memory_vectors WHERE skipped;
 
 -- The group roles of the processes. Roles belong to the server, so another database may make them at the same moment.
@@ -617,14 +686,16 @@ END $$;
 REVOKE ALL ON FUNCTION keep_operator_acts() FROM PUBLIC;
 
 -- The API: what its callers may do, and erases that it runs while their caller waits.
-GRANT SELECT ON all_tasks, credit_entries, task_states, skipped_vectors, provider_pauses TO holdfast_api;
+GRANT SELECT ON all_tasks, credit_entries, task_states, skipped_vectors TO holdfast_api;
+GRANT SELECT, INSERT, UPDATE ON provider_pauses TO holdfast_api;
 GRANT SELECT (id, name, secret_hash, revoked_at) ON operators TO holdfast_api;
 GRANT SELECT, INSERT ON idempotency_keys, data_keys, credit_grants, credit_closings, task_results, task_attempts, operator_acts
     TO holdfast_api;
 GRANT SELECT, INSERT, UPDATE ON workspaces, api_keys, lanes, tasks, credit_accounts, task_runs, plans, webhooks,
     webhook_deliveries TO holdfast_api;
 GRANT SELECT, UPDATE ON tasks_archive TO holdfast_api;
-GRANT SELECT, INSERT, DELETE ON task_parts, memory_exports, erasures TO holdfast_api;
+GRANT SELECT, INSERT, DELETE ON task_parts, memory_exports, erasures, console_sessions TO holdfast_api;
+GRANT SELECT, INSERT ON process_minutes, service_minutes TO holdfast_api;
 GRANT SELECT, INSERT, UPDATE ON memory_history TO holdfast_api;
 GRANT SELECT, INSERT, UPDATE, DELETE ON memories, memory_terms, memory_vectors, memory_feedback, items TO holdfast_api;
 
@@ -635,6 +706,8 @@ GRANT SELECT, UPDATE ON workspaces, credit_accounts TO holdfast_worker;
 GRANT SELECT (id, workspace_id), DELETE ON api_keys TO holdfast_worker;
 GRANT SELECT, INSERT ON credit_closings TO holdfast_worker;
 GRANT SELECT (id, at), INSERT, DELETE ON operator_acts TO holdfast_worker;
+GRANT SELECT (id, expires_at), DELETE ON console_sessions TO holdfast_worker;
+GRANT SELECT, INSERT, DELETE ON process_minutes, service_minutes TO holdfast_worker;
 GRANT SELECT, INSERT, DELETE ON idempotency_keys, task_results, task_parts, task_attempts, erasures TO holdfast_worker;
 GRANT SELECT, UPDATE, DELETE ON webhooks, memory_exports TO holdfast_worker;
 GRANT SELECT, INSERT, UPDATE ON lanes, task_runs, credit_checkpoints, provider_pauses, reindexes TO holdfast_worker;
@@ -669,6 +742,9 @@ CREATE POLICY everyone ON api_keys FOR SELECT TO holdfast_api USING ((SELECT cur
 CREATE POLICY everyone ON credit_accounts FOR SELECT TO holdfast_api USING ((SELECT current_setting('holdfast.reach', true)) = 'everyone');
 CREATE POLICY everyone ON data_keys FOR SELECT TO holdfast_api USING ((SELECT current_setting('holdfast.reach', true)) = 'everyone');
 CREATE POLICY everyone ON operator_acts FOR SELECT TO holdfast_api USING ((SELECT current_setting('holdfast.reach', true)) = 'everyone');
+-- An operator's acts on providers are about no workspace.
+CREATE POLICY providers ON operator_acts FOR INSERT TO holdfast_api
+    WITH CHECK (workspace_id IS NULL AND act IN ('provider.pause', 'provider.resume'));
 
 -- +goose Down
 
@@ -683,7 +759,7 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 DROP VIEW task_states, skipped_vectors;
-DROP TABLE operator_acts, operators;
+DROP TABLE service_minutes, process_minutes, console_sessions, operator_acts, operators;
 DROP FUNCTION keep_operator_acts();
 DROP TABLE webhook_deliveries, webhooks, provider_pauses, erasures, items, reindexes, task_parts, task_attempts, memory_exports, memory_feedback, memory_vectors, memory_terms, memory_history, memories,
     task_results, plans, credit_checkpoints CASCADE;

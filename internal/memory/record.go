@@ -105,6 +105,9 @@ func KeyOf(text string) ContentKey { return sha256.Sum256([]byte(Fold(text))) }
 
 // Fold maps texts that say the same in other letters to one text: NFKC, full case folding, trimmed.
 func Fold(text string) string {
+	if ascii(text) { // most are, and then it is a matter of bytes
+		return strings.TrimSpace(strings.ToLower(text))
+	}
 	return strings.TrimSpace(cases.Fold().String(norm.NFKC.String(text)))
 }
 

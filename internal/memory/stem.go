@@ -107,6 +107,9 @@ func variants(word string, lang language) []string {
 	for _, stem := range stems(word, lang) {
 		keep(bare(stem))
 	}
+	if plainWord(word) {
+		return found
+	}
 	parts := strings.FieldsFunc(word, func(r rune) bool { return !unicode.In(r, unicode.L, unicode.N, unicode.M) })
 	if len(parts) < 2 {
 		return found
@@ -123,11 +126,27 @@ func variants(word string, lang language) []string {
 	return found
 }
 
+// plainWord tells of a word that it is not put together: it has letters and digits of ASCII only.
+func plainWord(word string) bool {
+	if word == "" {
+		return false
+	}
+	for i := range len(word) {
+		if !letterByte(word[i]) && !digitByte(word[i]) {
+			return false
+		}
+	}
+	return true
+}
+
 // stems returns the word's stems in the languages that it may be of. A text of unknown language, such as a
 // query of one word, is stemmed in each, so that it meets texts of each.
 func stems(word string, lang language) []string {
 	if len(word) > maxTermBytes {
 		return nil
+	}
+	if plainWord(word) && digitByte(word[len(word)-1]) {
+		return nil // no ending to lose
 	}
 	first, _ := utf8.DecodeRuneInString(word)
 	switch {

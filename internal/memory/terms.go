@@ -2,6 +2,7 @@ package memory
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -32,10 +33,9 @@ type Terms struct {
 // its stem and its parts, a Korean one also as pairs of its syllables. Scripts that are written without spaces give overlapping pairs of characters, and
 // emoji count as words. Stop words of the text's language are left out unless it has nothing else.
 func TermsOf(text string) Terms {
-	folded := Fold(strings.ReplaceAll(strings.ToValidUTF8(text, " "), "’", "'"))
-	units := cut(folded)
+	units := unitsOf(text)
 	lang := vote(units)
-	b := termBuilder{places: map[string]int{}}
+	var b termBuilder
 	for _, u := range units {
 		if u.form == wordUnit && stopWord(lang, u.text) {
 			continue
@@ -48,6 +48,14 @@ func TermsOf(text string) Terms {
 		}
 	}
 	return b.terms
+}
+
+// unitsOf folds a text and cuts it. Most texts are of ASCII, where all of it is a matter of bytes.
+func unitsOf(text string) []unit {
+	if ascii(text) {
+		return cutASCII(Fold(text))
+	}
+	return cut(Fold(strings.ReplaceAll(strings.ToValidUTF8(text, " "), "’", "'")))
 }
 
 // form says how a unit of text becomes terms.
@@ -101,6 +109,50 @@ func cut(folded string) []unit {
 	return units
 }
 
+// cutASCII is cut for lower-case ASCII: words are runs of letters, digits and underlines, which one sign of certain kinds may
+// join when letters or digits are on both of its sides. There is nothing else to find.
+func cutASCII(folded string) []unit {
+	units := make([]unit, 0, len(folded)/5+1)
+	for at := 0; at < len(folded); {
+		if !wordByte(folded[at]) {
+			at++
+			continue
+		}
+		start, readable := at, false
+		for at < len(folded) && (wordByte(folded[at]) || joins(folded, at)) {
+			readable = readable || folded[at] != '_'
+			at++
+		}
+		if readable {
+			units = append(units, unit{form: wordUnit, text: folded[start:at]})
+		}
+	}
+	return units
+}
+
+func wordByte(c byte) bool { return letterByte(c) || digitByte(c) || c == '_' }
+
+func letterByte(c byte) bool { return c >= 'a' && c <= 'z' }
+
+func digitByte(c byte) bool { return c >= '0' && c <= '9' }
+
+// joins tells whether the sign at a place, which follows a word, goes on with it.
+func joins(s string, at int) bool {
+	if at+1 == len(s) {
+		return false
+	}
+	before, after := s[at-1], s[at+1]
+	switch s[at] {
+	case '.', '\'':
+		return letterByte(before) && letterByte(after) || digitByte(before) && digitByte(after)
+	case ':':
+		return letterByte(before) && letterByte(after)
+	case ',', ';':
+		return digitByte(before) && digitByte(after)
+	}
+	return false
+}
+
 // piece returns the size of the first part of s that is all of one kind: written without spaces, or with.
 func piece(s string) (size int, run bool) {
 	for i, r := range s {
@@ -116,10 +168,13 @@ func piece(s string) (size int, run bool) {
 	return len(s), run
 }
 
+// fewTerms are looked through faster than a map is made.
+const fewTerms = 48
+
 // termBuilder collects terms within the bounds of a row.
 type termBuilder struct {
 	terms  Terms
-	places map[string]int
+	places map[string]int // of all terms, once they are more than a few
 }
 
 func (b *termBuilder) add(u unit, lang language) {
@@ -157,6 +212,9 @@ func (b *termBuilder) addRun(run []rune) {
 // addSyllables counts the pairs of neighbouring syllables of a longer Korean word: particles are written without a space
 // behind the noun.
 func (b *termBuilder) addSyllables(word string) {
+	if ascii(word) {
+		return
+	}
 	syllables := []rune(word)
 	if len(syllables) < 3 {
 		return
@@ -172,17 +230,34 @@ func (b *termBuilder) count(term string) {
 	if term = bounded(term); term == "" {
 		return
 	}
-	place, known := b.places[term]
+	place, known := b.place(term)
 	switch {
 	case known:
 		if b.terms.Counts[place] < math.MaxInt16 {
 			b.terms.Counts[place]++
 		}
 	case len(b.terms.Terms) < maxTerms:
-		b.places[term] = len(b.terms.Terms)
+		if b.places != nil {
+			b.places[term] = len(b.terms.Terms)
+		}
 		b.terms.Terms = append(b.terms.Terms, term)
 		b.terms.Counts = append(b.terms.Counts, 1)
 	}
+}
+
+func (b *termBuilder) place(term string) (place int, known bool) {
+	if len(b.terms.Terms) < fewTerms {
+		place = slices.Index(b.terms.Terms, term)
+		return place, place >= 0
+	}
+	if b.places == nil {
+		b.places = make(map[string]int, 4*fewTerms)
+		for i, t := range b.terms.Terms {
+			b.places[t] = i
+		}
+	}
+	place, known = b.places[term]
+	return place, known
 }
 
 // bounded cuts a term at a character's boundary.

@@ -55,12 +55,12 @@ WITH lane AS (
   SELECT next_seq - 1 AS seq, last_accepted_at AS at FROM lanes WHERE workspace_id = @workspace AND lane = @lane
 ), t AS (
   INSERT INTO tasks (id, workspace_id, kind, status, stage, run_after, hint_at, user_id, agent_id, run_id, app_id,
-                     lane, lane_seq, head, priority, command, payload_format, policy, key_hash, accepted_at, updated_at)
+                     lane, lane_seq, head, priority, command, payload_format, policy, key_hash, trace, accepted_at, updated_at)
   SELECT @task, @workspace, @kind, 'pending', 'accepted', (SELECT coalesce(@now::timestamptz, clock_timestamp())),
          (SELECT coalesce(@now::timestamptz, clock_timestamp())), nullif(@user_id, ''), nullif(@agent_id, ''),
          nullif(@run_id, ''), nullif(@app_id, ''), @lane, CASE WHEN @ordered THEN lane.seq END,
          @ordered AND NOT EXISTS (SELECT FROM tasks h WHERE h.workspace_id = @workspace AND h.lane = @lane AND h.head),
-         @priority, @command, @payload_format, @policy, @key_hash, lane.at, lane.at
+         @priority, @command, @payload_format, @policy, @key_hash, @trace, lane.at, lane.at
     FROM lane
   RETURNING id, workspace_id, accepted_at, ready, hint_seq
 ), r AS (
@@ -220,7 +220,7 @@ func (tx *Tx) insertAccepted(ctx context.Context, item write.Acceptance, answer 
 		"user_id": item.Scope.UserID, "agent_id": item.Scope.AgentID, "run_id": item.Scope.RunID,
 		"app_id": item.Scope.AppID, "ordered": item.Ordered, "priority": item.Priority, "command": payload,
 		"payload_format": item.Format, "policy": item.Policy, "key_hash": item.Claim.KeyHash[:], "price": item.Price,
-		"now": now,
+		"trace": item.Origin.Bytes(), "now": now,
 	}, func(rows pgx.Rows) error {
 		var ready bool
 		for rows.Next() {

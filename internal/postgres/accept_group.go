@@ -59,17 +59,17 @@ WITH i AS (
   SELECT * FROM unnest(@tasks::uuid[], @workspaces::uuid[], @kinds::text[], @users::text[], @agents::text[], @runs::text[],
                        @apps::text[], @lanes::bytea[], @seqs::bigint[], @ordered::boolean[], @firsts::boolean[],
                        @priorities::text[], @commands::bytea[], @formats::smallint[], @policies::jsonb[],
-                       @key_hashes::bytea[], @ats::timestamptz[], @prices::bigint[])
+                       @key_hashes::bytea[], @traces::bytea[], @ats::timestamptz[], @prices::bigint[])
          AS i (task, workspace, kind, user_id, agent_id, run_id, app_id, lane, seq, ordered, first, priority, command,
-               format, policy, key_hash, at, price)
+               format, policy, key_hash, trace, at, price)
 ), t AS (
   INSERT INTO tasks (id, workspace_id, kind, status, stage, run_after, hint_at, user_id, agent_id, run_id, app_id,
-                     lane, lane_seq, head, priority, command, payload_format, policy, key_hash, accepted_at, updated_at)
+                     lane, lane_seq, head, priority, command, payload_format, policy, key_hash, trace, accepted_at, updated_at)
   SELECT i.task, i.workspace, i.kind, 'pending', 'accepted', (SELECT coalesce(@now::timestamptz, clock_timestamp())),
          (SELECT coalesce(@now::timestamptz, clock_timestamp())), nullif(i.user_id, ''), nullif(i.agent_id, ''),
          nullif(i.run_id, ''), nullif(i.app_id, ''), i.lane, CASE WHEN i.ordered THEN i.seq END,
          i.first AND NOT EXISTS (SELECT FROM tasks h WHERE h.workspace_id = i.workspace AND h.lane = i.lane AND h.head),
-         i.priority, i.command, i.format, i.policy, i.key_hash, i.at, i.at
+         i.priority, i.command, i.format, i.policy, i.key_hash, i.trace, i.at, i.at
     FROM i
   RETURNING id, ready, hint_seq
 ), r AS (
@@ -340,7 +340,7 @@ func (tx *Tx) addTasks(b *batch, accepted []*candidate) {
 	users, agents, runs, apps := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	lanes, seqs, ordered, firsts := make([][]byte, n), make([]int64, n), make([]bool, n), make([]bool, n)
 	priorities, commands, formats, policies := make([]string, n), make([][]byte, n), make([]int16, n), make([][]byte, n)
-	hashes, ats, prices := make([][]byte, n), make([]time.Time, n), make([]int64, n)
+	hashes, traces, ats, prices := make([][]byte, n), make([][]byte, n), make([]time.Time, n), make([]int64, n)
 	byID := make(map[uuid.UUID]*candidate, n)
 	for i, c := range accepted {
 		byID[c.TaskID] = c
@@ -348,12 +348,12 @@ func (tx *Tx) addTasks(b *batch, accepted []*candidate) {
 		users[i], agents[i], runs[i], apps[i] = c.Scope.UserID, c.Scope.AgentID, c.Scope.RunID, c.Scope.AppID
 		lanes[i], seqs[i], ordered[i], firsts[i] = c.lane[:], c.seq, c.Ordered, c.first
 		priorities[i], commands[i], formats[i], policies[i] = c.Priority, c.stored, int16(c.Format), c.Policy // #nosec G115 -- a small number
-		hashes[i], ats[i], prices[i] = c.Claim.KeyHash[:], c.at, int64(c.Price)
+		hashes[i], traces[i], ats[i], prices[i] = c.Claim.KeyHash[:], c.Origin.Bytes(), c.at, int64(c.Price)
 	}
 	b.query("insert tasks", insertTasksSQL, pgx.NamedArgs{
 		"tasks": tasks, "workspaces": workspaces, "kinds": kinds, "users": users, "agents": agents, "runs": runs, "apps": apps,
 		"lanes": lanes, "seqs": seqs, "ordered": ordered, "firsts": firsts, "priorities": priorities, "commands": commands,
-		"formats": formats, "policies": policies, "key_hashes": hashes, "ats": ats, "prices": prices, "now": tx.db.now(),
+		"formats": formats, "policies": policies, "key_hashes": hashes, "traces": traces, "ats": ats, "prices": prices, "now": tx.db.now(),
 	}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id uuid.UUID

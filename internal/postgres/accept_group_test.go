@@ -36,6 +36,8 @@ func acceptance(workspace uuid.UUID, key, user string, price credit.Amount) writ
 	copy(item.Claim.KeyHash[:], key)
 	copy(item.Claim.Fingerprint[:], "print of "+key)
 	item.Claim.FingerprintVersion = 1
+	copy(item.Origin.Trace[:], key)
+	item.Origin.Span[0] = 1
 	return item
 }
 
@@ -47,7 +49,7 @@ SELECT concat_ws(' ', 'key', encode(k.key_hash, 'escape'), encode(k.fingerprint,
 UNION ALL
 SELECT concat_ws(' ', 'task', encode(t.key_hash, 'escape'), t.kind, t.status, t.stage, t.user_id, t.head, t.ready, t.priority,
                  t.generation, t.hint_seq, t.accepted_at = t.updated_at, encode(t.command, 'escape'),
-                 t.payload_format, t.policy, t.lane_seq IS NULL,
+                 t.payload_format, t.policy, coalesce(encode(t.trace, 'hex'), 'no trace'), t.lane_seq IS NULL,
                  CASE WHEN t.lane_seq IS NOT NULL THEN rank() OVER (PARTITION BY t.lane, t.lane_seq IS NULL ORDER BY t.lane_seq) END,
                  rank() OVER (PARTITION BY t.lane ORDER BY t.accepted_at))
   FROM tasks t WHERE t.workspace_id = $1

@@ -36,6 +36,13 @@ type act struct {
 // args are the arguments of insertActSQL.
 func (a act) args(ctx context.Context, now *time.Time) pgx.NamedArgs {
 	by := access.ActorOf(ctx)
+	if by.Bulk != uuid.Nil {
+		a.details = maps.Clone(a.details)
+		if a.details == nil {
+			a.details = map[string]any{}
+		}
+		a.details["bulk"] = by.Bulk.String()
+	}
 	details, err := json.Marshal(a.details)
 	if err != nil || a.details == nil { // numbers, texts and lists of them can be encoded
 		details = []byte("{}")

@@ -178,7 +178,7 @@ WITH moved AS MATERIALIZED (
     FROM tasks t
    WHERE t.status = 'pending' AND (t.ready OR t.kind = 'webhook_delivery')
      AND t.run_after < @at::timestamptz - make_interval(secs => @stuck)
-     AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = t.workspace_id AND w.suspended_at IS NOT NULL)
+     AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = t.workspace_id AND (w.suspended_at IS NOT NULL OR w.paused_at IS NOT NULL))
      AND NOT ` + fencedTaskSQL + `
 )
 SELECT 'an event is due and nobody works on it', d.workspace_id, d.id, NULL::uuid
@@ -186,7 +186,7 @@ SELECT 'an event is due and nobody works on it', d.workspace_id, d.id, NULL::uui
  WHERE NOT d.exhausted
    AND NOT EXISTS (SELECT FROM moved m WHERE m.workspace_id = d.workspace_id AND m.delivery = d.delivery)
    AND (d.kind = 'scope_erase'
-        OR NOT EXISTS (SELECT FROM provider_pauses p WHERE p.paused_until > @at::timestamptz - make_interval(secs => @stuck)))
+        OR NOT EXISTS (SELECT FROM provider_pauses p WHERE p.stopped_at IS NOT NULL OR p.paused_until > @at::timestamptz - make_interval(secs => @stuck)))
 UNION ALL
 SELECT 'an event crashed too often and nobody ended it', d.workspace_id, d.id, NULL
   FROM due d

@@ -38,6 +38,7 @@ func said(rows int) string { return strings.Repeat("canary", rows) }
 func readMethods() map[string]asked {
 	kinds := []task.Kind{task.Infer}
 	id, scope := filledID, memory.Scope{UserID: "canary"}
+	bulk := write.BulkChoice{Act: write.BulkRetry, Since: time.Now().Add(-time.Hour), Until: time.Now().Add(time.Hour)}
 	return map[string]asked{
 		"Memory": func(ctx context.Context, db *DB, ws uuid.UUID) (any, error) { return db.Memory(ctx, ws, id) },
 		"Memories": func(ctx context.Context, db *DB, ws uuid.UUID) (any, error) {
@@ -117,6 +118,26 @@ func readMethods() map[string]asked {
 			}
 			return db.Matching(ctx, ws, *filter, nil, 9)
 		},
+		"Life": func(ctx context.Context, db *DB, ws uuid.UUID) (any, error) {
+			life, err := db.Life(ctx, ws, id)
+			return said(len(life.Attempts)), err
+		},
+		"Pulse": func(ctx context.Context, db *DB, ws uuid.UUID) (any, error) {
+			pulse, err := db.Pulse(ctx, ws)
+			return said(pulse.Totals().Succeeded), err
+		},
+		"CalledWorkspace": func(ctx context.Context, db *DB, ws uuid.UUID) (any, error) { return db.CalledWorkspace(ctx, ws) },
+		"BulkWorkspace": func(ctx context.Context, db *DB, ws uuid.UUID) (any, error) {
+			w, _, err := db.BulkWorkspace(ctx, ws)
+			return w, err
+		},
+		"CountBulk": func(ctx context.Context, db *DB, ws uuid.UUID) (any, error) {
+			return db.CountBulk(ctx, ws, bulk, nil, 9)
+		},
+		"FindBulk": func(ctx context.Context, db *DB, ws uuid.UUID) (any, error) {
+			found, err := db.FindBulk(ctx, ws, bulk, nil, 9, 9)
+			return said(len(found.Events)), err
+		},
 		"ListKeys":  func(ctx context.Context, db *DB, ws uuid.UUID) (any, error) { return db.ListKeys(ctx, ws) },
 		"Endpoint":  func(ctx context.Context, db *DB, ws uuid.UUID) (any, error) { return db.Endpoint(ctx, ws, id) },
 		"Endpoints": func(ctx context.Context, db *DB, ws uuid.UUID) (any, error) { return db.Endpoints(ctx, ws) },
@@ -136,6 +157,9 @@ func readMethods() map[string]asked {
 		},
 		"EventReader.Events": func(ctx context.Context, db *DB, ws uuid.UUID) (any, error) {
 			return db.EventReader(5).Events(ctx, ws, recall.EventQuery{Kinds: kinds, Limit: 9})
+		},
+		"EventReader.FoundEvents": func(ctx context.Context, db *DB, ws uuid.UUID) (any, error) {
+			return db.EventReader(5).FoundEvents(ctx, ws, recall.EventFilter{Kinds: kinds, By: recall.User, Value: "canary", Limit: 9})
 		},
 		"EventReader.EventsByID": func(ctx context.Context, db *DB, ws uuid.UUID) (any, error) {
 			events, err := db.EventReader(5).EventsByID(ctx, ws, []uuid.UUID{id})
@@ -292,16 +316,16 @@ func otherMethods() map[string][]string {
 	return map[string][]string{
 		"workers and repair alone": {
 			"Heartbeat", "Unprojected", "Commit", "Due", "Leases", "ExhaustAfter", "Fail", "Known", "Settle", "Rescue", "RescueAfter",
-			"ExpireInput", "ArchiveEnded", "RetireArchived", "ForgetActs", "ForgetExports", "Ledgers", "SumBooks", "SaveCheckpoint",
+			"ExpireInput", "ArchiveEnded", "RetireArchived", "ForgetActs", "ForgetConsole", "ForgetExports", "Ledgers", "SumBooks", "SaveCheckpoint",
 			"CheckWorkspace", "CheckRecent", "Rehint", "OpenReindex", "ReindexSources", "StaleSources", "Reproject", "MarkReindex",
 			"DueDeliveries", "Parcel", "Delivered", "Undelivered", "Dispatch", "Pause", "Outage", "Healthy",
 		},
 		"jobs, whose methods are theirs":                    {"BatchJob", "EraseJob", "ExportJob", "ImportJob", "EventReader"},
-		"who calls, and operators over workspaces":          {"Authenticate", "Operator", "WorkspaceOfKey", "Workspace", "WorkspaceByName", "ListWorkspaces", "CreateWorkspace", "SuspendWorkspace", "LimitWorkspace", "DeleteWorkspace"},
-		"the owner alone":                                   {"CreateOperator", "ListOperators", "RevokeOperator", "InSnapshot"},
-		"states and numbers of the whole service":           {"Facts", "Work"},
+		"who calls, and operators over workspaces":          {"Authenticate", "Operator", "OpenSession", "Session", "CloseSession", "WorkspaceOfKey", "Workspace", "WorkspaceByName", "ListWorkspaces", "CreateWorkspace", "SuspendWorkspace", "PauseWorkspace", "LimitWorkspace", "DeleteWorkspace", "PauseProvider", "ResumeProvider"},
+		"the owner alone":                                   {"CreateOperator", "ListOperators", "RevokeOperator", "InSnapshot", "Scene"},
+		"states and numbers of the whole service":           {"Facts", "Work", "AddMinute", "Minutes", "Standing", "KeepStanding", "Standings"},
 		"sealing keys, wrapped, for start-up and operators": {"CheckKeys", "KeyStatus", "RotateKeys", "RetireDataKeys", "LostUnder", "AbandonTasks", "AbandonSecrets", "AbandonKeys"},
-		"the pool itself":                                   {"Ping", "Close", "Role", "Shedding", "Shed"},
+		"the pool itself":                                   {"Ping", "Close", "Role", "Shedding", "Shed", "Load"},
 	}
 }
 
@@ -311,6 +335,10 @@ func TestBeltMethods(t *testing.T) {
 	t.Parallel()
 	w := newBeltWorld(t)
 	_, err := w.owner.Exec(t.Context(), `INSERT INTO credit_accounts (workspace_id, available) VALUES ($1, 100)`, strangerID)
+	require.NoError(t, err)
+	_, err = w.owner.Exec(t.Context(), `
+INSERT INTO tasks (id, workspace_id, kind, status, stage, run_after, hint_at, priority, payload_format, error_class, accepted_at, updated_at, completed_at)
+SELECT gen_random_uuid(), $1, 'memory_batch_delete', 'failed', 'accepted', now(), now(), 'bulk', 1, 'canary', now(), now(), now()`, filledID)
 	require.NoError(t, err)
 	db, err := Open(t.Context(), Config{URL: w.api.Config().ConnString()})
 	require.NoError(t, err)

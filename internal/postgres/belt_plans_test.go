@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,11 +18,12 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/memory"
 )
 
-// beltFillSQL makes 20 workspaces with 1,500 tasks, as many archived ones, records with metadata and projections, and items.
-func beltFillSQL() []string {
+// beltFillSQL makes 20 workspaces with so many tasks together, as many archived ones, records with metadata and projections,
+// and items.
+func beltFillSQL(rows int) []string {
 	return []string{
 		`CREATE TABLE filled AS SELECT gen_random_uuid() AS id, md5((n % 20)::text)::uuid AS ws, n, 'u' || (n / 20 % 10) AS u,
-		        clock_timestamp() - n * interval '1 second' AS at FROM generate_series(1, 30000) n`,
+		        clock_timestamp() - n * interval '1 second' AS at FROM generate_series(1, ` + strconv.Itoa(rows) + `) n`,
 		`INSERT INTO workspaces (id, name, fingerprint_key) SELECT DISTINCT ws, ws::text, sha256('x') FROM filled`,
 		`INSERT INTO tasks (id, workspace_id, kind, status, stage, run_after, hint_at, user_id, lane, priority, payload_format,
 		                    outcome, accepted_at, updated_at, completed_at)
@@ -29,7 +31,7 @@ func beltFillSQL() []string {
 		`INSERT INTO tasks (id, workspace_id, kind, status, stage, run_after, hint_at, user_id, lane, priority, command, payload_format,
 		                    accepted_at, updated_at)
 		 SELECT gen_random_uuid(), ws, 'memory_add', 'pending', 'accepted', at, at, u, sha256(u::bytea), 'bulk', 'x', 1, at, at
-		   FROM filled WHERE n % 10 = 0`,
+		   FROM filled WHERE n % 3 = 0`,
 		`INSERT INTO tasks_archive (id, workspace_id, kind, status, stage, run_after, hint_at, user_id, lane, priority,
 		                            payload_format, outcome, accepted_at, updated_at, completed_at)
 		 SELECT gen_random_uuid(), ws, 'memory_add', 'succeeded', 'projected', at, at, u, sha256(u::bytea), 'bulk', 1, 'STORED', at, at, at FROM filled`,
@@ -75,7 +77,7 @@ func TestBeltPlans(t *testing.T) {
 	w := newBeltWorld(t)
 	tx, err := w.owner.Begin(t.Context())
 	require.NoError(t, err)
-	for _, sql := range beltFillSQL() {
+	for _, sql := range beltFillSQL(30_000) {
 		_, err := tx.Exec(t.Context(), sql)
 		require.NoError(t, err, sql)
 	}
@@ -102,7 +104,7 @@ func TestBeltPlans(t *testing.T) {
 		"count":       `SELECT count(*)` + browsedSQL + visibleSQL(false) + filtered,
 		"searched":    searchIDsSQL + searchedSQL + visibleSQL(false) + filtered + newestSQL + searchIDsEndSQL,
 		"terms":       searchTermsSQL, "vectors": searchVectorsSQL, "history": historySQL, "entities": entitiesStatement("user_id", entityAfter),
-		"event": eventSQL, "events": fmt.Sprintf(eventsSQL, statusSQL("")), "pending events": fmt.Sprintf(eventsSQL, statusSQL("PENDING")),
+		"event": eventSQL, "events": ofStatus(eventsSQL, ""), "pending events": ofStatus(eventsSQL, "PENDING"),
 		"entries": fmt.Sprintf(entriesSQL, entriesAfterSQL), "feed": feedSQL, "items": itemsSQL, "items by key": itemsByKeySQL,
 		"task of item": taskOfItemSQL, "deliveries": deliveriesSQL, "place": laneOfSQL, "pending": countPendingSQL, "cancel state": cancelStateSQL,
 		"batch targets": batchTargetsSQL, "acts": actsSQL, "claim": fmt.Sprintf(claimSQL, ""), "exports": exportPartsSQL, "events by id": eventsByIDsSQL,

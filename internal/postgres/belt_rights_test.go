@@ -46,9 +46,12 @@ func rightsOf() map[string][2]string {
 		"erasures":           {"SELECT INSERT DELETE", "SELECT INSERT DELETE"},
 		"webhooks":           {"SELECT INSERT UPDATE", "SELECT UPDATE DELETE"},
 		"webhook_deliveries": {"SELECT INSERT UPDATE", "SELECT INSERT UPDATE DELETE"},
-		"provider_pauses":    {"SELECT", "SELECT INSERT UPDATE"},
+		"provider_pauses":    {"SELECT INSERT UPDATE", "SELECT INSERT UPDATE"},
 		"operators":          {columns, ""},
 		"operator_acts":      {"SELECT INSERT", columns + " INSERT DELETE"},
+		"console_sessions":   {"SELECT INSERT DELETE", columns + " DELETE"},
+		"process_minutes":    {"SELECT INSERT", "SELECT INSERT DELETE"},
+		"service_minutes":    {"SELECT INSERT", "SELECT INSERT DELETE"},
 		"goose_db_version":   {"SELECT", "SELECT"},
 		"all_tasks":          {"SELECT", "SELECT"},
 		"credit_entries":     {"SELECT", "SELECT"},
@@ -112,6 +115,9 @@ func TestRights(t *testing.T) {
 			{w.work, `INSERT INTO credit_grants (id, workspace_id, reference, amount) VALUES (gen_random_uuid(), gen_random_uuid(), 'x', 1)`},
 			{w.api, `INSERT INTO operators (id, name, secret_hash) VALUES ('xxxxxxxxxxxx', 'x', sha256('x'))`},
 			{w.api, `UPDATE operators SET revoked_at = NULL`},
+			{w.work, `SELECT holder FROM console_sessions`},
+			{w.api, `UPDATE console_sessions SET expires_at = 'infinity'`},
+			{w.api, `DELETE FROM process_minutes`},
 			{w.api, `CREATE TABLE mine (a int)`},
 			{w.work, `CREATE TABLE mine (a int)`},
 			{w.api, `CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'`},
@@ -181,13 +187,14 @@ func TestReach(t *testing.T) {
 	}
 	for kind, want := range map[string][]string{
 		"everyone": {
-			"health: read health", // which workspaces are suspended
-			"keys: authenticate", "keys: find key",
+			"health: read health",     // which workspaces are suspended
+			"pauses: change provider", // its act is about no workspace
+			"keys: authenticate", "keys: find key", "console_sessions: read session",
 			"seal_keys: sample data keys", "seal_keys: count data keys", "seal_keys: stale data keys",
 		},
 		"within": {
 			"acts: read acts", "workspaces: read workspaces", // everyone for an operator's list
-			"claim: claim", "claim: claim again", "fail: place of task", // unbound for workers
+			"claim: name", "fail: place of task", // unbound for workers
 		},
 		"a.reach()": {"acts: name"},
 	} {

@@ -40,6 +40,9 @@ func TestBeltCatalog(t *testing.T) {
 		"provider_pauses":  "providers are every workspace's",
 		"reindexes":        "how far a rebuild of all projections is",
 		"operators":        "the API reads them to know who calls, by columns",
+		"console_sessions": "the API reads them to know who is signed in: ids of keys and operators, and of no workspace",
+		"process_minutes":  "what a process did for all workspaces together",
+		"service_minutes":  "how the whole service stood",
 	}
 	belted := w.names(beltedSQL)
 	for _, table := range w.names(`SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')`) {
@@ -54,7 +57,7 @@ SELECT c.relname FROM pg_class c
                 AND p.qual ~ '^COALESCE\(\((workspace_id|id) = ANY \(\(\( SELECT string_to_array\(current_setting\(''holdfast.workspace''::text, true\), '',''::text\)')
    AND EXISTS (SELECT FROM pg_policies p WHERE p.tablename = c.relname AND p.policyname = 'workers'
                 AND p.cmd = 'ALL' AND p.roles = '{holdfast_worker}' AND p.qual = 'true')`))
-	require.ElementsMatch(t, []string{"workspaces SELECT", "api_keys SELECT", "credit_accounts SELECT", "data_keys SELECT", "operator_acts SELECT"},
+	require.ElementsMatch(t, []string{"workspaces SELECT", "api_keys SELECT", "credit_accounts SELECT", "data_keys SELECT", "operator_acts SELECT", "operator_acts INSERT"},
 		w.names(`SELECT tablename || ' ' || cmd FROM pg_policies WHERE policyname NOT IN ('workspace', 'workers')`))
 	// A view reads as its owner, whom nothing holds, unless it says otherwise: these two show states and no content.
 	require.ElementsMatch(t, []string{"task_states", "skipped_vectors"}, w.names(`
@@ -126,7 +129,7 @@ func TestBeltHoldsWithoutThePredicate(t *testing.T) {
 		"memory": memorySQL, "memories": memoriesSQL + scope + newestSQL, "kept": keptSQL, "history": historySQL,
 		"browse": `SELECT ` + recordColumnsSQL + browsedSQL + visibleSQL(false) + scope + newestSQL, "entities": entitiesStatement("user_id", entityAny),
 		"terms": searchTermsSQL, "vectors": searchVectorsSQL, "lane of record": laneOfRecordSQL,
-		"event": eventSQL, "events": fmt.Sprintf(eventsSQL, statusSQL("")), "cancel state": cancelStateSQL, "retry state": retryStateSQL,
+		"event": eventSQL, "events": ofStatus(eventsSQL, ""), "cancel state": cancelStateSQL, "retry state": retryStateSQL,
 		"place": laneOfSQL, "items": itemsByKeySQL, "task of item": taskOfItemSQL, "keys": keysSQL,
 		"webhook": endpointSQL, "webhooks": endpointsSQL, "delivery": deliverySQL, "part": taskPartSQL, "batch targets": batchTargetsSQL,
 		"revoke key": revokeKeySQL, "limit key": limitKeySQL, "revoke all keys": revokeAllSQL, "delete webhooks": deleteEndpointsSQL,

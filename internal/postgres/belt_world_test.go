@@ -124,6 +124,7 @@ func filledSQL() []string {
 		`INSERT INTO operator_acts (id, at, actor, origin, request_id, workspace_id, act, subject)
 		 VALUES (@a, now(), 'canary', 'process', '', @a, 'canary', 'canary')`,
 		`INSERT INTO operators (id, name, secret_hash) VALUES ('oooooooooooo', 'canary', ` + hash + `)`,
+		`INSERT INTO console_sessions (id, kind, holder, created_at, expires_at) VALUES (` + hash + `, 'key', 'aaaaaaaaaaaa', now(), now() + interval '1 hour')`,
 	}
 }
 

@@ -25,12 +25,12 @@ WITH lane AS (
   SELECT last_accepted_at AS at FROM lanes WHERE workspace_id = @workspace AND lane = @lane
 ), t AS (
   INSERT INTO tasks (id, workspace_id, kind, status, stage, run_after, hint_at, user_id, agent_id, run_id, app_id,
-                     lane, priority, payload_format, key_hash, outcome, accepted_at, updated_at, committed_at,
+                     lane, priority, payload_format, key_hash, outcome, trace, accepted_at, updated_at, committed_at,
                      completed_at)
   SELECT @task, @workspace, @kind, CASE WHEN @complete THEN 'succeeded' ELSE 'pending' END,
          CASE WHEN @complete THEN 'projected' ELSE 'committed' END, (SELECT coalesce(@now::timestamptz, clock_timestamp())),
          (SELECT coalesce(@now::timestamptz, clock_timestamp())), m.user_id, m.agent_id, m.run_id, m.app_id, @lane, 'bulk',
-         1, @key_hash, CASE WHEN @complete THEN 'STORED' END, lane.at, lane.at, lane.at, CASE WHEN @complete THEN lane.at END
+         1, @key_hash, CASE WHEN @complete THEN 'STORED' END, @trace, lane.at, lane.at, lane.at, CASE WHEN @complete THEN lane.at END
     FROM lane, memories m
    WHERE m.id = @record AND m.workspace_id = @workspace
   RETURNING id, workspace_id, accepted_at
@@ -138,6 +138,7 @@ func (tx *Tx) change(ctx context.Context, c write.Changing, lane memory.Lane, ch
 	b.exec("insert changed", insertChangedSQL, pgx.NamedArgs{
 		"task": c.TaskID, "workspace": c.WorkspaceID, "kind": string(kind), "lane": lane[:], "complete": complete,
 		"record": c.Change.ID, "key_hash": c.Claim.KeyHash[:], "price": c.Price, "now": now,
+		"trace": task.OriginOf(ctx).Bytes(),
 	}, nil)
 	addEdits(b, editor{c.TaskID, c.WorkspaceID, lane, nil}, []edit{{c.Change, 0}}, now)
 	addResults(b, c.TaskID, c.WorkspaceID, []memory.Result{changed.Result})

@@ -20,97 +20,148 @@ import (
 // leaseColumnsSQL is what a lease knows of its task t.
 const leaseColumnsSQL = `t.id, t.workspace_id, t.kind, t.stage, t.generation, t.claims, t.crashes, t.spent, t.user_id,
        t.agent_id, t.run_id, t.app_id, t.lane, t.lane_seq, t.command, t.data_key, t.payload_format, t.policy, t.cursor,
-       t.item_key, t.item_revision, t.accepted_at, t.claimed_at`
+       t.item_key, t.item_revision, t.accepted_at, t.claimed_at, t.trace`
 
-// claimSQL is addressed by primary key. It locks the row first, so that the crash of an expired lease can be
-// written from what it was; the update then takes it if it may be had. The claim is counted before any work. A
-// row that already has the token is the same claim, whose answer was lost: it counts nothing more.
+// claimSQL is addressed by primary key. It locks the row first, so that it is decided by what the row is then; what goes on
+// with it is takeSQL.
 const claimSQL = `
 WITH clock AS (
   SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at
 ), old AS (
-  SELECT ` + leaseColumnsSQL + `, t.status, t.worker_incarnation, t.lease_token
+  SELECT ` + lockedColumnsSQL + `, @token::uuid AS token, @restart::float8 AS restart
     FROM tasks t
    WHERE t.id = @task AND (@workspace::uuid IS NULL OR t.workspace_id = @workspace)
      FOR UPDATE %s
-), t AS (
-  UPDATE tasks AS t
-     SET status = 'running', lease_token = @token, lease_until = clock.at + make_interval(secs => @ttl),
-         worker_incarnation = @worker, claimed_at = clock.at, claims = t.claims + 1, starts = t.starts + 1,
-         crashes = t.crashes + 1, started_at = coalesce(t.started_at, clock.at), updated_at = clock.at
-    FROM old, clock
-   WHERE t.id = old.id AND (t.ready OR t.kind = 'webhook_delivery') AND t.kind = ANY(@kinds) AND t.payload_format <= @payload_format
+)` + takeSQL + `
+SELECT ` + leaseSQL + `
+  FROM mine m`
+
+// lockedColumnsSQL is what decides of a task t whether it may be had, and what a lease knows of it.
+const lockedColumnsSQL = leaseColumnsSQL + `, t.ready, t.status, t.run_after, t.lease_until, t.lease_token, t.worker_incarnation`
+
+// takeSQL takes those of the locked rows old that may be had, each for its token, and writes the crash of an expired lease
+// from what the row was. The claim is counted before any work. A row that already has the token is the same claim, whose
+// answer was lost: it counts nothing more. The tasks are changed by their ids and no other condition, so that no plan, for
+// whatever table it is made, finds them in another way.
+const takeSQL = `, pauses AS MATERIALIZED (
+  SELECT provider, paused_until, updated_at, stopped_at, in_a_row FROM provider_pauses WHERE provider IN (@extractor, @embedder)
+), able AS MATERIALIZED (
+  SELECT t.id, t.token, t.status, t.worker_incarnation, t.claimed_at
+    FROM old t, clock
+   WHERE (t.ready OR t.kind = 'webhook_delivery') AND t.kind = ANY(@kinds) AND t.payload_format <= @payload_format
      AND (t.status = 'pending' AND t.run_after <= clock.at OR t.status = 'running' AND t.lease_until <= clock.at)
      AND ` + openableSQL + `
      AND (t.kind <> 'webhook_delivery' OR ` + signableSQL + `)
      AND (t.stage <> 'accepted' OR t.crashes < @max_attempts)
      AND CASE @among::text WHEN 'steady' THEN t.crashes < 2 WHEN 'crashed' THEN t.crashes >= 2 ELSE true END
      AND (t.kind = 'scope_erase'
-          OR NOT EXISTS (SELECT FROM provider_pauses p WHERE ` + pausedSQL + `
+          OR NOT EXISTS (SELECT FROM pauses p WHERE ` + pausedSQL + `t.restart)
                             AND p.provider = CASE t.stage WHEN 'accepted' THEN @extractor ELSE @embedder END))
      AND NOT ` + fencedTaskSQL + `
-     AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = t.workspace_id AND w.suspended_at IS NOT NULL)
-     AND old.lease_token IS DISTINCT FROM @token
-  RETURNING ` + leaseColumnsSQL + `
+     AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = t.workspace_id AND (w.suspended_at IS NOT NULL
+                      OR w.paused_at IS NOT NULL))
+     AND t.lease_token IS DISTINCT FROM t.token
+), t AS (
+  UPDATE tasks AS t
+     SET status = 'running', lease_token = able.token, lease_until = clock.at + make_interval(secs => @ttl),
+         worker_incarnation = @worker, claimed_at = clock.at, claims = t.claims + 1, starts = t.starts + 1,
+         crashes = t.crashes + 1, started_at = coalesce(t.started_at, clock.at), updated_at = clock.at
+    FROM able, clock
+   WHERE t.id = able.id
+  RETURNING ` + leaseColumnsSQL + `, t.lease_token, able.status AS was, able.worker_incarnation AS last_worker,
+         able.claimed_at AS last_claimed_at
 ), crashed AS (
   INSERT INTO task_attempts (task_id, claim, workspace_id, generation, worker, claimed_at, ended_at, ending, class)
-  SELECT t.id, old.claims, t.workspace_id, old.generation, old.worker_incarnation, old.claimed_at, t.claimed_at,
-         'crashed', 'crash'
-    FROM t JOIN old ON old.status = 'running'
+  SELECT t.id, t.claims - 1, t.workspace_id, t.generation, t.last_worker, t.last_claimed_at, t.claimed_at, 'crashed', 'crash'
+    FROM t
+   WHERE t.was = 'running'
 ), mine AS (
-  SELECT ` + leaseColumnsSQL + ` FROM t
+  SELECT ` + leaseColumnsSQL + `, t.lease_token FROM t
   UNION ALL
-  SELECT ` + leaseColumnsSQL + ` FROM old t WHERE t.status = 'running' AND t.lease_token = @token
-)
-SELECT m.id, m.workspace_id, m.kind, m.stage, m.generation, m.claims, m.crashes, m.spent, coalesce(m.user_id, ''),
+  SELECT ` + leaseColumnsSQL + `, t.lease_token FROM old t WHERE t.status = 'running' AND t.lease_token = t.token
+)`
+
+// leaseSQL is what scanLease reads of a claimed task m.
+const leaseSQL = `m.id, m.lease_token, m.workspace_id, m.kind, m.stage, m.generation, m.claims, m.crashes, m.spent, coalesce(m.user_id, ''),
        coalesce(m.agent_id, ''), coalesce(m.run_id, ''), coalesce(m.app_id, ''), m.lane, m.lane_seq IS NOT NULL,
        m.command, m.payload_format, m.policy, m.cursor, m.item_key, coalesce(m.item_revision, 0), m.accepted_at,
-       m.claimed_at,
+       m.claimed_at, m.trace,
        ` + wrappedSQL + `m.data_key),
-       coalesce((SELECT max(p.in_a_row) FROM provider_pauses p WHERE p.provider IN (@extractor, @embedder)), 0)
-  FROM mine m`
+       coalesce((SELECT max(p.in_a_row) FROM pauses p), 0)`
 
 // Claim implements worker.Claims.
 func (db *DB) Claim(ctx context.Context, who worker.Claimant, asks []worker.ClaimAsk, skipLocked bool) []worker.Claimed {
 	answers := make([]worker.Claimed, len(asks))
 	for i, ask := range asks {
-		answers[i] = db.claim(ctx, who, ask, skipLocked)
+		asked := asking{who: who, ask: ask, skipLocked: skipLocked}
+		if db.claims != nil {
+			answers[i] = db.claims.claim(ctx, asked)
+		} else {
+			answers[i] = db.claim(ctx, asked)
+		}
+		failpoint.Hit("claim.committed")
 	}
 	return answers
 }
 
-func (db *DB) claim(ctx context.Context, who worker.Claimant, ask worker.ClaimAsk, skipLocked bool) worker.Claimed {
+// asking is one ask with who asks and whether a row that is locked is waited for.
+type asking struct {
+	who        worker.Claimant
+	ask        worker.ClaimAsk
+	skipLocked bool
+}
+
+// claim claims one task by itself.
+func (db *DB) claim(ctx context.Context, a asking) worker.Claimed {
 	waiting := ""
-	if skipLocked {
+	if a.skipLocked {
 		waiting = "SKIP LOCKED"
 	}
-	args := pgx.NamedArgs{
-		"now": db.now(), "task": ask.TaskID, "token": ask.Token, "ttl": inSeconds(who.TTL), "worker": who.Worker,
-		"kinds": kindNames(who.Kinds), "payload_format": who.Format, "max_attempts": who.MaxAttempts, "extractor": who.Extractor,
-		"embedder": who.Embedder, "restart": who.Restart, "among": string(who.Among),
-		"master_keys": db.sealer.masters(),
+	answer := db.claimOnce(ctx, a, "claim", waiting)
+	if errors.Is(answer.Err, fault.ErrCommitUnknown) {
+		return db.claimAgain(ctx, a, answer)
 	}
+	return answer
+}
+
+// claimAgain repeats a claim whose answer was lost. Whatever becomes of the repeat, the first may have happened; it may
+// even hold the row still, so that the repeat waits for it.
+func (db *DB) claimAgain(ctx context.Context, a asking, lost worker.Claimed) worker.Claimed {
+	if again := db.claimOnce(ctx, a, "claim again", ""); again.Err == nil {
+		return again
+	}
+	return lost
+}
+
+func (db *DB) claimOnce(ctx context.Context, a asking, name, waiting string) worker.Claimed {
+	args := db.claimantArgs(a.who)
+	args["task"], args["token"], args["restart"] = a.ask.TaskID, a.ask.Token, a.who.Restart
 	within := unbound
 	args["workspace"] = nil
-	if ask.WorkspaceID != uuid.Nil {
-		args["workspace"], within = ask.WorkspaceID, of(ask.WorkspaceID)
+	if a.ask.WorkspaceID != uuid.Nil {
+		args["workspace"], within = a.ask.WorkspaceID, of(a.ask.WorkspaceID)
 	}
 	var lease *worker.Lease
-	read := func(rows pgx.Rows) error {
-		var err error
-		lease, err = db.scanLease(rows, who.Worker, ask.Token)
-		return err
-	}
-	err := db.alone(ctx, within, "claim", fmt.Sprintf(claimSQL, waiting), args, read)
-	if errors.Is(err, fault.ErrCommitUnknown) {
-		// Whatever becomes of the repeat, the first may have happened; it may even hold the row still, so that the
-		// repeat waits for it.
-		if again := db.alone(ctx, within, "claim again", fmt.Sprintf(claimSQL, ""), args, read); again == nil {
-			err = nil
+	err := db.alone(ctx, within, name, fmt.Sprintf(claimSQL, waiting), args, func(rows pgx.Rows) error {
+		lease = nil
+		for rows.Next() {
+			var err error
+			if lease, err = db.scanLease(rows, a.who.Worker); err != nil {
+				return err
+			}
 		}
-	}
-	failpoint.Hit("claim.committed")
+		return nil
+	})
 	return worker.Claimed{Lease: lease, Err: err}
+}
+
+// claimantArgs are the arguments that all claims of one worker have in common.
+func (db *DB) claimantArgs(who worker.Claimant) pgx.NamedArgs {
+	return pgx.NamedArgs{
+		"now": db.now(), "ttl": inSeconds(who.TTL), "worker": who.Worker, "kinds": kindNames(who.Kinds), "payload_format": who.Format,
+		"max_attempts": who.MaxAttempts, "extractor": who.Extractor, "embedder": who.Embedder, "among": string(who.Among),
+		"master_keys": db.sealer.masters(),
+	}
 }
 
 func kindNames(kinds []task.Kind) []string {
@@ -121,29 +172,26 @@ func kindNames(kinds []task.Kind) []string {
 	return names
 }
 
-func (db *DB) scanLease(rows pgx.Rows, name string, token uuid.UUID) (*worker.Lease, error) {
-	var found *worker.Lease
-	for rows.Next() {
-		l := worker.Lease{Token: token, Worker: name}
-		var spent, lane, stored []byte
-		var wrapped [][]byte
-		err := rows.Scan(&l.TaskID, &l.WorkspaceID, &l.Kind, &l.Stage, &l.Generation, &l.Claim, &l.Crashes, &spent,
-			&l.Scope.UserID, &l.Scope.AgentID, &l.Scope.RunID, &l.Scope.AppID, &lane, &l.Ordered, &stored, &l.Format,
-			&l.Policy, &l.Cursor, &l.ItemKey, &l.ItemRev, &l.AcceptedAt, &l.ClaimedAt, &wrapped, &l.Troubled)
-		if err != nil {
-			return nil, fmt.Errorf("scan lease: %w", err)
-		}
-		if err := json.Unmarshal(spent, &l.Spent); err != nil {
-			return nil, fmt.Errorf("read spent budgets: %w", err)
-		}
-		if len(lane) != len(l.Lane) {
-			return nil, fmt.Errorf("task %s has no lane", l.TaskID)
-		}
-		l.Lane = memory.Lane(lane)
-		l.Payload, l.Closed = db.sealer.open(atCommand(l.WorkspaceID, l.TaskID), stored, wrapped)
-		found = &l
+// scanLease reads the row's lease, behind what ahead reads.
+func (db *DB) scanLease(rows pgx.Rows, name string, ahead ...any) (*worker.Lease, error) {
+	l := worker.Lease{Worker: name}
+	var spent, lane, stored, origin []byte
+	var wrapped [][]byte
+	err := rows.Scan(append(ahead, &l.TaskID, &l.Token, &l.WorkspaceID, &l.Kind, &l.Stage, &l.Generation, &l.Claim, &l.Crashes, &spent,
+		&l.Scope.UserID, &l.Scope.AgentID, &l.Scope.RunID, &l.Scope.AppID, &lane, &l.Ordered, &stored, &l.Format,
+		&l.Policy, &l.Cursor, &l.ItemKey, &l.ItemRev, &l.AcceptedAt, &l.ClaimedAt, &origin, &wrapped, &l.Troubled)...)
+	if err != nil {
+		return nil, fmt.Errorf("scan lease: %w", err)
 	}
-	return found, nil
+	if err := json.Unmarshal(spent, &l.Spent); err != nil {
+		return nil, fmt.Errorf("read spent budgets: %w", err)
+	}
+	if len(lane) != len(l.Lane) {
+		return nil, fmt.Errorf("task %s has no lane", l.TaskID)
+	}
+	l.Lane, l.Origin = memory.Lane(lane), task.OriginFrom(origin)
+	l.Payload, l.Closed = db.sealer.open(atCommand(l.WorkspaceID, l.TaskID), stored, wrapped)
+	return &l, nil
 }
 
 // heartbeatSQL touches no indexed column, so that it stays a HOT update. An expired lease that nobody took over
@@ -157,8 +205,9 @@ WITH clock AS (
    WHERE id = @task AND status = 'running' AND lease_token = @token
   RETURNING id
 )
-SELECT coalesce((SELECT extract(epoch FROM p.paused_until - clock.at)::float8
-                   FROM provider_pauses p WHERE p.provider = @provider AND p.paused_until > clock.at), 0)
+SELECT coalesce((SELECT extract(epoch FROM greatest(p.paused_until - clock.at, ` + stopLookSQL + `))::float8
+                   FROM provider_pauses p
+                  WHERE p.provider = @provider AND (p.paused_until > clock.at OR p.stopped_at IS NOT NULL)), 0)
   FROM t, clock`
 
 // Heartbeat implements worker.Claims.

@@ -15,11 +15,28 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/worker"
 )
 
-// fenceCommitSQL is the fence of the canonical commit: zero rows, and the lease is lost. The lane's head is given
-// up here and passed on in the same transaction.
-const fenceCommitSQL = `
+// holdAcceptedSQL is the fence of the canonical commit: zero rows, and the lease is lost. It holds the row to the commit
+// and leaves its change to the statement that knows how the step ends.
+const holdAcceptedSQL = `
+SELECT generation FROM tasks
+ WHERE id = @task AND status = 'running' AND lease_token = @token AND stage = 'accepted'
+   FOR NO KEY UPDATE`
+
+// commitTaskSQL marks a task whose records are committed and not projected yet. The lane's head is given up here and
+// passed on in the same transaction.
+const commitTaskSQL = `
 UPDATE tasks SET stage = 'committed', head = false,
        committed_at = (SELECT coalesce(@now::timestamptz, clock_timestamp())),
+       updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
+ WHERE id = @task AND status = 'running' AND lease_token = @token AND stage = 'accepted'
+RETURNING generation`
+
+// completeTaskSQL is commitTaskSQL and finishSQL in one change of the row.
+const completeTaskSQL = `
+UPDATE tasks SET status = 'succeeded', stage = 'projected', head = false, outcome = @outcome, command = NULL,
+       lease_token = NULL, lease_until = NULL, crashes = greatest(crashes - 1, 0), error_class = NULL, error_code = NULL,
+       committed_at = (SELECT coalesce(@now::timestamptz, clock_timestamp())),
+       completed_at = (SELECT coalesce(@now::timestamptz, clock_timestamp())),
        updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
  WHERE id = @task AND status = 'running' AND lease_token = @token AND stage = 'accepted'
 RETURNING generation`
@@ -48,15 +65,33 @@ RETURNING generation`
 func (db *DB) Commit(ctx context.Context, items []worker.Commit) []worker.Done {
 	answers := make([]worker.Done, len(items))
 	for i, item := range items {
+		if db.steps != nil {
+			answers[i] = db.steps.commit(ctx, item)
+			continue
+		}
 		answers[i] = db.commit(ctx, item)
 	}
 	return answers
 }
 
 func (db *DB) commit(ctx context.Context, item worker.Commit) worker.Done {
+	done, err := db.tryCommit(ctx, item, db.lockTimeout)
+	switch {
+	case errors.Is(err, errFenced):
+		return db.endFenced(ctx, item.Lease, item.Work)
+	case errors.Is(err, errNotHere):
+		return db.moved(ctx, item.Lease)
+	case err != nil:
+		return worker.Done{Err: err}
+	}
+	return done
+}
+
+// tryCommit commits one plan or answers what is in its way: errFenced, errNotHere, or what the database says.
+func (db *DB) tryCommit(ctx context.Context, item worker.Commit, patience string) (worker.Done, error) {
 	l := item.Lease
 	var done worker.Done
-	err := db.InTx(ctx, l.WorkspaceID, func(ctx context.Context, tx *Tx) error {
+	err := db.inTx(ctx, db.opening(openSQL, l.WorkspaceID, patience), func(ctx context.Context, tx *Tx) error {
 		done = worker.Done{Ended: item.Complete}
 		now := tx.db.now()
 		held, fenced := false, false
@@ -64,7 +99,7 @@ func (db *DB) commit(ctx context.Context, item worker.Commit) worker.Done {
 		b := &batch{}
 		addCommitLanes(b, l)
 		addFenced(b, l.TaskID, &fenced)
-		b.query("fence commit", fenceCommitSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token, "now": now}, fence(&held))
+		b.query("hold accepted", holdAcceptedSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token}, fence(&held))
 		addRepeats(b, l, item.Plan, now, &seen.repeats)
 		addLockChanged(b, l, item.Plan)
 		addTargets(b, l, item.Plan, &seen.targets)
@@ -81,16 +116,11 @@ func (db *DB) commit(ctx context.Context, item worker.Commit) worker.Done {
 		failpoint.Hit("commit.in_tx")
 		return tx.writePlan(ctx, item, seen, now, &done)
 	})
-	switch {
-	case errors.Is(err, errFenced):
-		return db.endFenced(ctx, l, item.Work)
-	case errors.Is(err, errNotHere):
-		return db.moved(ctx, l)
-	case err != nil:
-		return worker.Done{Err: err}
+	if err != nil {
+		return worker.Done{}, err
 	}
 	failpoint.Hit("commit.committed")
-	return done
+	return done, nil
 }
 
 // seenRecords is what the commit found of the lane's live records, under the lane's lock.
@@ -107,20 +137,25 @@ func (tx *Tx) writePlan(ctx context.Context, item worker.Commit, seen seenRecord
 	results, added := decide(item.Plan, seen.repeats)
 	ended, pairs := supersede(item.Plan, added, seen.targets)
 	results = append(results, ended...)
+	results = append(results, replacedResults(l, seen.replaced)...)
 	b := &batch{}
 	if err := tx.addPlan(b, item, now); err != nil {
 		return err
+	}
+	if item.Complete {
+		addMove(b, "complete task", completeTaskSQL, l, outcomeOf(results), now)
+	} else {
+		addMove(b, "commit task", commitTaskSQL, l, "", now)
 	}
 	if l.Ordered {
 		addNextHead(b, l.WorkspaceID, l.Lane, now, func(h task.Hint) { done.Head = &h })
 	}
 	addRecords(b, recordOwner{l.TaskID, l.WorkspaceID, l.Scope, l.Lane, &l.AcceptedAt}, added, now)
 	addSupersede(b, l, pairs, now)
-	results = append(results, addReplaceItem(b, l, seen.replaced, added, now)...)
+	addReplaceItem(b, l, seen.replaced, added, now)
 	addResults(b, l.TaskID, l.WorkspaceID, results)
 	if item.Complete {
 		addVectors(b, l.WorkspaceID, item.VectorModel, vectorsOf(added, item), now)
-		addFinish(b, l, outcomeOf(results), now)
 		addAttempt(b, l, endedSucceeded, "", 0, item.Work, now)
 		addCloseRun(b, l.TaskID, l.Generation, task.Succeeded, now)
 	}
@@ -146,9 +181,16 @@ func (tx *Tx) addPlan(b *batch, item worker.Commit, now *time.Time) error {
 }
 
 func addFinish(b *batch, l worker.Lease, outcome task.Outcome, now *time.Time) {
-	b.query("finish task", finishSQL, pgx.NamedArgs{
-		"task": l.TaskID, "token": l.Token, "outcome": string(outcome), "now": now,
-	}, func(rows pgx.Rows) error {
+	addMove(b, "finish task", finishSQL, l, outcome, now)
+}
+
+// addMove changes the task's row under its token. The fence has held the row before, so that it is there.
+func addMove(b *batch, name, sql string, l worker.Lease, outcome task.Outcome, now *time.Time) {
+	args := pgx.NamedArgs{"task": l.TaskID, "token": l.Token, "now": now}
+	if outcome != "" {
+		args["outcome"] = string(outcome)
+	}
+	b.query(name, sql, args, func(rows pgx.Rows) error {
 		if !rows.Next() {
 			return fault.ErrLeaseLost
 		}

@@ -23,7 +23,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
   SELECT coalesce(bool_or(p.provider = @extractor), false) AS extractor,
          coalesce(bool_or(p.provider = @embedder), false) AS embedder
     FROM provider_pauses p, clock
-   WHERE p.provider IN (@extractor, @embedder) AND ` + pausedSQL + `
+   WHERE p.provider IN (@extractor, @embedder) AND ` + pausedSQL + `@restart::float8)
 ), ws (id, around, n) AS (
   SELECT (SELECT workspace_id FROM tasks WHERE status = 'pending' AND ready%[1]s AND workspace_id > @after
            ORDER BY workspace_id LIMIT 1), false, 1
@@ -50,7 +50,8 @@ SELECT d.id, ws.id, (SELECT max(n) < @workspaces FROM ws)
        AND NOT ` + fencedTaskSQL + `
      ORDER BY t.run_after, t.id LIMIT @each) d
  WHERE (NOT ws.around OR ws.id <= @after)
-   AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = ws.id AND w.suspended_at IS NOT NULL)
+   AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = ws.id AND (w.suspended_at IS NOT NULL
+                      OR w.paused_at IS NOT NULL))
  ORDER BY coalesce(live.leases, 0) + d.place, ws.n, d.place
  LIMIT @limit`
 

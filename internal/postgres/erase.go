@@ -32,9 +32,9 @@ WITH clock AS (
     FROM clock
 ), t AS (
   INSERT INTO tasks (id, workspace_id, kind, status, stage, run_after, hint_at, user_id, agent_id, run_id, app_id,
-                     lane, priority, payload_format, key_hash, accepted_at, updated_at, committed_at)
+                     lane, priority, payload_format, key_hash, trace, accepted_at, updated_at, committed_at)
   SELECT @task, @workspace, 'scope_erase', 'pending', 'committed', clock.at, clock.at, nullif(@user_id, ''),
-         nullif(@agent_id, ''), nullif(@run_id, ''), nullif(@app_id, ''), @lane, 'bulk', 1, @key_hash, fence.at,
+         nullif(@agent_id, ''), nullif(@run_id, ''), nullif(@app_id, ''), @lane, 'bulk', 1, @key_hash, @trace, fence.at,
          clock.at, clock.at
     FROM clock, fence
   RETURNING id, workspace_id, user_id, agent_id, run_id, app_id, accepted_at, updated_at
@@ -105,6 +105,7 @@ func (tx *Tx) insertErase(ctx context.Context, e write.Erasing) error {
 	b.exec("insert erase", insertEraseSQL, pgx.NamedArgs{
 		"task": e.TaskID, "workspace": e.WorkspaceID, "kinds": kinds, "user_id": e.Scope.UserID, "agent_id": e.Scope.AgentID,
 		"run_id": e.Scope.RunID, "app_id": e.Scope.AppID, "lane": lane[:], "key_hash": e.Claim.KeyHash[:], "now": tx.db.now(),
+		"trace": task.OriginOf(ctx).Bytes(),
 	}, nil)
 	if !e.Scope.Empty() { // a deletion has a record of its own
 		addAct(ctx, b, tx.db.now(), act{e.WorkspaceID, operator.Erase, eventSubject(e.TaskID), nil})

@@ -106,18 +106,21 @@ func (r *EventReader) one(ctx context.Context, workspace uuid.UUID, name, sql st
 	return events[0], true, nil
 }
 
+// openStagesSQL is the stages of what is open: the index of that has a range for each.
+const openStagesSQL = `unnest(ARRAY['accepted', 'committed']) AS open (stage)`
+
 // eventsSQL walks one index range for each kind, newest first, and takes the page from their tops. A page is
 // cut before the details are joined.
 const eventsSQL = `
 WITH page AS MATERIALIZED (
-  SELECT top.* FROM unnest(@kinds::text[]) AS wanted (kind)
+  SELECT top.* FROM unnest(@kinds::text[]) AS wanted (kind)%[1]s
    CROSS JOIN LATERAL (
          SELECT t.*, ` + eventStatusSQL + ` AS event_status
            FROM all_tasks t
           WHERE t.workspace_id = @workspace AND t.kind = wanted.kind
             AND (t.accepted_at, t.id) < (coalesce(@after_at::timestamptz, 'infinity'),
                                          coalesce(@after_id::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
-            AND (@status::text = '' OR ` + eventStatusSQL + ` = @status)%s
+            AND (@status::text = '' OR ` + eventStatusSQL + ` = @status)%[2]s
           ORDER BY t.accepted_at DESC, t.id DESC
           LIMIT @limit) top
    ORDER BY top.accepted_at DESC, top.id DESC
@@ -126,17 +129,19 @@ SELECT t.event_status,` + eventColumnsSQL + `
   FROM page t` + eventJoinsSQL + `
  ORDER BY t.accepted_at DESC, t.id DESC`
 
-// statusSQL says the part of a status filter that an index knows: open and failed tasks are rare among the rest.
-func statusSQL(status task.EventStatus) string {
+// ofStatus completes eventsSQL, or what walks like it, with the part of a status filter that an index knows: open and failed
+// tasks are rare among the rest.
+func ofStatus(sql string, status task.EventStatus) string {
+	ranges, condition := "", ""
 	switch status {
 	case task.EventPending, task.EventRunning, task.EventRetrying:
-		return " AND t.completed_at IS NULL"
+		ranges, condition = " CROSS JOIN "+openStagesSQL, " AND t.completed_at IS NULL AND t.stage = open.stage"
 	case task.EventFailed:
-		return " AND t.status = 'failed'"
+		condition = " AND t.status = 'failed'"
 	case task.EventSucceeded:
-		return " AND t.status = 'succeeded'"
+		condition = " AND t.status = 'succeeded'"
 	}
-	return ""
+	return fmt.Sprintf(sql, ranges, condition)
 }
 
 // Events answers one page of the workspace's events, newest first; what is accepted meanwhile moves no page.
@@ -150,7 +155,7 @@ func (r *EventReader) Events(ctx context.Context, workspace uuid.UUID, query rec
 	}
 	setAfter(args, query.After)
 	var page recall.EventPage
-	err := r.db.read(ctx, of(workspace), "read events", fmt.Sprintf(eventsSQL, statusSQL(query.Status)), args, func(rows pgx.Rows) (err error) {
+	err := r.db.read(ctx, of(workspace), "read events", ofStatus(eventsSQL, query.Status), args, func(rows pgx.Rows) (err error) {
 		page.Events, err = pgx.CollectRows(rows, r.scan)
 		return err
 	})

@@ -25,7 +25,7 @@ const (
 )
 
 // EventsSQL lists events of one status, all of them when it is empty.
-func EventsSQL(status task.EventStatus) string { return fmt.Sprintf(eventsSQL, statusSQL(status)) }
+func EventsSQL(status task.EventStatus) string { return ofStatus(eventsSQL, status) }
 
 // DueSQL finds due tasks of those who are asked for.
 func DueSQL(among worker.Among) string { return dueAmong(among) }
@@ -35,6 +35,44 @@ const NextHeadSQL = nextHeadSQL
 
 // ClaimSQL claims one task by its id.
 func ClaimSQL() string { return fmt.Sprintf(claimSQL, "") }
+
+// ClaimGroupSQL claims several tasks by their ids, behind PlanForManySQL.
+const (
+	ClaimGroupSQL  = claimGroupSQL
+	PlanForManySQL = planForManySQL
+)
+
+// ClaimApart is how many claims are under way without company.
+const ClaimApart = claimApart
+
+// ClaimAlone claims one task by itself.
+func (db *DB) ClaimAlone(ctx context.Context, who worker.Claimant, ask worker.ClaimAsk, skipLocked bool) worker.Claimed {
+	return db.claim(ctx, asking{who, ask, skipLocked})
+}
+
+// ClaimGroup claims in one group, and alone what falls out of it; grouped counts what the group answered.
+func (db *DB) ClaimGroup(ctx context.Context, who []worker.Claimant, asks []worker.ClaimAsk, skipLocked bool) (answers []worker.Claimed, grouped int) {
+	all := make([]asking, len(asks))
+	for i, ask := range asks {
+		all[i] = asking{who[i], ask, skipLocked}
+	}
+	answers = make([]worker.Claimed, len(asks))
+	for i, c := range db.claimGroup(ctx, all) {
+		answers[i] = db.claimAfter(ctx, all[i], c)
+		if !c.alone && !c.lost {
+			grouped++
+		}
+	}
+	return answers, grouped
+}
+
+// ClaimLone asks in the place of a group and tells whether the caller is sent to ask alone.
+func (db *DB) ClaimLone(ctx context.Context, who worker.Claimant, ask worker.ClaimAsk) bool {
+	return db.claims.run(ctx, []asking{{who, ask, false}})[0].alone
+}
+
+// Alike tells whether two claimants may share a statement.
+func Alike(a, b worker.Claimant) bool { return alike(a, b) }
 
 // Exhaust is the move of whoever found a task exhausted a moment ago.
 func (db *DB) Exhaust(ctx context.Context, id uuid.UUID, maxAttempts int) (*worker.Rescued, error) {
@@ -105,4 +143,26 @@ func (db *DB) SeenInGroup(ctx context.Context, workspaces []uuid.UUID) (seen []u
 		return tx.send(ctx, b)
 	})
 	return seen, err
+}
+
+// CommitGroup commits the plans in one group, and alone what falls out of it; grouped counts what the group answered.
+func (db *DB) CommitGroup(ctx context.Context, items []worker.Commit) (answers []worker.Done, grouped int) {
+	return apartFrom(ctx, db.commitGroup(ctx, items), items, db.commit)
+}
+
+// SettleGroup is CommitGroup for settlements.
+func (db *DB) SettleGroup(ctx context.Context, items []worker.Settle) (answers []worker.Done, grouped int) {
+	return apartFrom(ctx, db.settleGroup(ctx, items), items, db.settle)
+}
+
+func apartFrom[I any](ctx context.Context, stepped []stepped, items []I, alone func(context.Context, I) worker.Done) (answers []worker.Done, grouped int) {
+	answers = make([]worker.Done, len(items))
+	for i, s := range stepped {
+		if answers[i] = s.Done; s.alone {
+			answers[i] = alone(ctx, items[i])
+			continue
+		}
+		grouped++
+	}
+	return answers, grouped
 }

@@ -37,7 +37,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
 ), first_due AS (
   SELECT d.run_after FROM (SELECT workspace_id, run_after FROM due LIMIT @count) d
     LEFT JOIN workspaces w ON w.id = d.workspace_id
-   WHERE w.suspended_at IS NULL
+   WHERE w.suspended_at IS NULL AND w.paused_at IS NULL
 ), leases AS (
   SELECT lease_until FROM task_states WHERE status = 'running' LIMIT @rows
 ), ended AS (
@@ -46,12 +46,16 @@ WITH RECURSIVE clock AS MATERIALIZED (
    ORDER BY completed_at DESC, id DESC LIMIT @rows
 )
 SELECT coalesce((SELECT extract(epoch FROM (SELECT at FROM clock) - min(run_after))::float8 FROM first_due), 0),
+       (SELECT count(*) FROM (SELECT t.run_after FROM task_states t WHERE t.status = 'pending' AND t.ready
+                               ORDER BY t.workspace_id, t.run_after, t.id LIMIT @rows) d
+         WHERE d.run_after <= (SELECT at FROM clock)),
+       (SELECT count(*) FROM leases),
        (SELECT count(*) FROM (SELECT FROM leases WHERE lease_until <= (SELECT at FROM clock) LIMIT @count) l),
        (SELECT count(*) FROM (SELECT FROM ended WHERE status = 'failed' AND coalesce(error_class, '') <> ALL(@theirs) LIMIT @count) f),
        (SELECT count(*) FROM (SELECT FROM skipped_vectors LIMIT @count) s),
-       EXISTS (SELECT FROM provider_pauses WHERE paused_until > (SELECT at FROM clock))`
+       EXISTS (SELECT FROM provider_pauses WHERE paused_until > (SELECT at FROM clock) OR stopped_at IS NOT NULL)`
 
-// Facts implements recall.HealthStore. A suspended workspace's tasks are not due: nobody is to claim them.
+// Facts implements recall.HealthStore. A suspended or paused workspace's tasks are not due: nobody is to claim them.
 func (db *DB) Facts(ctx context.Context) (recall.Facts, error) {
 	var facts recall.Facts
 	args := pgx.NamedArgs{
@@ -64,7 +68,7 @@ func (db *DB) Facts(ctx context.Context) (recall.Facts, error) {
 	err := db.read(ctx, everyone, "read health", factsSQL, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var due float64
-			err := rows.Scan(&due, &facts.ExpiredLeases, &facts.RecentFailures, &facts.SkippedVectors, &facts.PausedProvider)
+			err := rows.Scan(&due, &facts.Due, &facts.Leased, &facts.ExpiredLeases, &facts.RecentFailures, &facts.SkippedVectors, &facts.PausedProvider)
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,8 @@ const notEmptySQL = `
 SELECT EXISTS (SELECT FROM memories WHERE workspace_id = @workspace)
     OR EXISTS (SELECT FROM items WHERE workspace_id = @workspace)
     OR EXISTS (SELECT FROM erasures WHERE workspace_id = @workspace)
-    OR EXISTS (SELECT FROM tasks WHERE workspace_id = @workspace AND kind = 'import' AND completed_at IS NULL AND id <> @task)`
+    OR EXISTS (SELECT FROM tasks WHERE workspace_id = @workspace AND stage IN ('accepted', 'committed') AND kind = 'import'
+                AND completed_at IS NULL AND id <> @task)`
 
 // AcceptImport implements write.ImportStore.
 func (db *DB) AcceptImport(ctx context.Context, item write.Acceptance, parts write.Parts) write.Accepted {

@@ -222,7 +222,7 @@ func (tx *Tx) queueItems(ctx context.Context, ask write.ItemsAsk, todo []queuing
 		earlier := earlierOf(todo)
 		addTakeLanes(b, ask.WorkspaceID, lanes, now)
 		addEndTasks(b, ask.WorkspaceID, earlier, now, func(id uuid.UUID) { kept.Ended = append(kept.Ended, id) })
-		if err := tx.addItemTasks(b, ask, todo); err != nil {
+		if err := tx.addItemTasks(ctx, b, ask, todo); err != nil {
 			return err
 		}
 		addRevisions(b, ask, todo, now)

@@ -91,21 +91,29 @@ UPDATE memories AS m SET item_key = @item_key, item_id = i.item_id
  WHERE m.workspace_id = @workspace AND m.id = ANY(@ids::uuid[])
    AND i.workspace_id = m.workspace_id AND i.item_key = @item_key`
 
-// addReplaceItem ends the records of the item's earlier revisions, marks the new ones as the item's, and answers what it
-// did.
-func addReplaceItem(b *batch, l worker.Lease, replaced []uuid.UUID, added []planned, now *time.Time) []memory.Result {
+// replacedResults tells what the commit of an item does to the records of its earlier revisions.
+func replacedResults(l worker.Lease, replaced []uuid.UUID) []memory.Result {
 	if l.ItemKey == nil {
 		return nil
 	}
-	edits := make([]edit, len(replaced))
 	results := make([]memory.Result, len(replaced))
 	for i, id := range replaced {
-		edits[i] = edit{command.Change{ID: id, Delete: true}, replacedFrom + i}
 		results[i] = memory.Result{Ordinal: replacedFrom + i, RecordID: id, Change: memory.Deleted}
+	}
+	return results
+}
+
+// addReplaceItem ends the records of the item's earlier revisions and marks the new ones as the item's.
+func addReplaceItem(b *batch, l worker.Lease, replaced []uuid.UUID, added []planned, now *time.Time) {
+	if l.ItemKey == nil {
+		return
+	}
+	edits := make([]edit, len(replaced))
+	for i, id := range replaced {
+		edits[i] = edit{command.Change{ID: id, Delete: true}, replacedFrom + i}
 	}
 	addEdits(b, editor{l.TaskID, l.WorkspaceID, l.Lane, &l.AcceptedAt}, edits, now)
 	addOfItem(b, l.WorkspaceID, l.ItemKey, added)
-	return results
 }
 
 func addOfItem(b *batch, workspace uuid.UUID, itemKey []byte, added []planned) {

@@ -83,6 +83,7 @@ func (tx *Tx) correct(ctx context.Context, c write.Correction, lane memory.Lane)
 	b.exec("insert changed", insertChangedSQL, pgx.NamedArgs{
 		"task": c.TaskID, "workspace": c.WorkspaceID, "kind": string(kind), "lane": lane[:], "complete": c.BornComplete,
 		"record": c.Retracts, "key_hash": c.Claim.KeyHash[:], "price": 0,
+		"trace": task.OriginOf(ctx).Bytes(),
 	}, nil)
 	addEdits(b, editor{c.TaskID, c.WorkspaceID, lane, nil}, []edit{{command.Change{ID: c.Retracts, Delete: true}, 0}}, now)
 	addRecords(b, recordOwner{c.TaskID, c.WorkspaceID, scope, lane, nil}, added, now)

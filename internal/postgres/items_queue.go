@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"time"
 
 	"github.com/google/uuid"
@@ -96,9 +97,9 @@ WITH n AS (
   SELECT @workspace, n.key_hash, n.fingerprint, @fingerprint_version, n.task FROM n
 ), t AS (
   INSERT INTO tasks (id, workspace_id, kind, status, stage, run_after, hint_at, user_id, run_id, lane, lane_seq, priority,
-                     command, payload_format, policy, key_hash, item_key, item_revision, accepted_at, updated_at)
+                     command, payload_format, policy, key_hash, item_key, item_revision, trace, accepted_at, updated_at)
   SELECT n.task, @workspace, 'memory_item', 'pending', 'accepted', n.at, n.at, @account, nullif(n.session, ''), n.lane,
-         n.seq, 'bulk', n.payload, @payload_format, @policy, n.key_hash, n.item_key, n.revision, n.at, n.at
+         n.seq, 'bulk', n.payload, @payload_format, @policy, n.key_hash, n.item_key, n.revision, @trace, n.at, n.at
     FROM n
   RETURNING id, workspace_id, accepted_at
 )
@@ -106,7 +107,7 @@ INSERT INTO task_runs (task_id, generation, workspace_id, amount, opened_at)
 SELECT id, 1, workspace_id, @price, accepted_at FROM t`
 
 // addItemTasks queues the revisions in the order of the call.
-func (tx *Tx) addItemTasks(b *batch, ask write.ItemsAsk, todo []queuing) error {
+func (tx *Tx) addItemTasks(ctx context.Context, b *batch, ask write.ItemsAsk, todo []queuing) error {
 	n := len(todo)
 	left := make(map[memory.Lane]int64)
 	for _, q := range todo {
@@ -136,6 +137,7 @@ func (tx *Tx) addItemTasks(b *batch, ask write.ItemsAsk, todo []queuing) error {
 		"payloads": payloads, "lanes": lanes, "backs": backs, "sessions": sessions, "key_hashes": hashes,
 		"fingerprints": prints, "fingerprint_version": ask.Items[0].Claim.FingerprintVersion,
 		"payload_format": ask.Format, "policy": ask.Policy, "price": ask.Price,
+		"trace": task.OriginOf(ctx).Bytes(),
 	}, nil)
 	return nil
 }

@@ -33,12 +33,12 @@ WITH lane AS (
   SELECT last_accepted_at AS at FROM lanes WHERE workspace_id = @workspace AND lane = @lane
 ), t AS (
   INSERT INTO tasks (id, workspace_id, kind, status, stage, run_after, hint_at, user_id, agent_id, run_id, app_id,
-                     lane, priority, payload_format, policy, key_hash, outcome, accepted_at, updated_at, committed_at,
+                     lane, priority, payload_format, policy, key_hash, outcome, trace, accepted_at, updated_at, committed_at,
                      completed_at)
   SELECT @task, @workspace, 'memory_add', CASE WHEN @complete THEN 'succeeded' ELSE 'pending' END,
          CASE WHEN @complete THEN 'projected' ELSE 'committed' END, lane.at, lane.at, nullif(@user_id, ''),
          nullif(@agent_id, ''), nullif(@run_id, ''), nullif(@app_id, ''), @lane, 'bulk', 1, @policy, @key_hash,
-         CASE WHEN @complete THEN @outcome END, lane.at, lane.at, lane.at, CASE WHEN @complete THEN lane.at END
+         CASE WHEN @complete THEN @outcome END, @trace, lane.at, lane.at, lane.at, CASE WHEN @complete THEN lane.at END
     FROM lane
   RETURNING id, workspace_id, accepted_at
 ), p AS (
@@ -154,6 +154,7 @@ func (tx *Tx) insertWritten(ctx context.Context, w write.Written, repeats map[st
 		"task": w.TaskID, "workspace": w.WorkspaceID, "lane": lane[:], "complete": w.BornComplete,
 		"user_id": w.Scope.UserID, "agent_id": w.Scope.AgentID, "run_id": w.Scope.RunID, "app_id": w.Scope.AppID,
 		"policy": w.Policy, "key_hash": w.Claim.KeyHash[:], "outcome": string(outcomeOf(results)), "price": w.Price,
+		"trace": task.OriginOf(ctx).Bytes(),
 	}, nil)
 	addRecords(b, recordOwner{w.TaskID, w.WorkspaceID, w.Scope, lane, nil}, added, now)
 	addResults(b, w.TaskID, w.WorkspaceID, results)

@@ -21,12 +21,14 @@ SELECT count(*) FILTER (WHERE o.status = 'pending'),
        count(*)
   FROM (SELECT t.status, t.ready, t.run_after, t.kind FROM task_states t
          WHERE t.completed_at IS NULL
-         ORDER BY t.workspace_id, t.kind, t.accepted_at DESC, t.id DESC
+         ORDER BY t.workspace_id, t.stage, t.kind, t.accepted_at DESC, t.id DESC
          LIMIT @rows) o`
 
 const pausesSQL = `
-SELECT provider, class, paused_until FROM provider_pauses
- WHERE paused_until > (SELECT coalesce(@now::timestamptz, clock_timestamp()))
+SELECT p.provider, CASE WHEN p.paused_until > now.at THEN p.class ELSE '' END,
+       CASE WHEN p.paused_until > now.at THEN p.paused_until END, p.stopped_at, p.reason
+  FROM provider_pauses p, (SELECT coalesce(@now::timestamptz, clock_timestamp()) AS at) now
+ WHERE p.paused_until > now.at OR p.stopped_at IS NOT NULL
  ORDER BY provider
  LIMIT @limit`
 
@@ -45,8 +47,8 @@ func (db *DB) Work(ctx context.Context) (operator.Work, error) {
 	if err == nil {
 		err = db.read(ctx, unbound, "read pauses", pausesSQL, args, func(rows pgx.Rows) (err error) {
 			work.Pauses, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p operator.Pause, err error) {
-				err = row.Scan(&p.Provider, &p.Class, &p.Until)
-				p.Until = p.Until.UTC()
+				err = row.Scan(&p.Provider, &p.Class, &p.Until, &p.StoppedAt, &p.Reason)
+				inUTC(p.Until, p.StoppedAt)
 				return p, err
 			})
 			return err

@@ -32,10 +32,15 @@ WITH w AS MATERIALIZED (
   SELECT coalesce((SELECT max_pending FROM workspaces WHERE id = @workspace), @standard::int) AS most
 )
 SELECT w.most, CASE WHEN w.most > 0 THEN (
-         SELECT count(*) FROM (SELECT FROM tasks t
-          WHERE t.workspace_id = @workspace AND t.stage = 'accepted' AND t.completed_at IS NULL
-            AND t.kind <> 'webhook_delivery'
-          ORDER BY t.accepted_at LIMIT w.most + 1) p) ELSE 0 END
+         SELECT count(*) FROM (
+           (SELECT FROM tasks t
+             WHERE t.workspace_id = @workspace AND t.stage = 'accepted' AND t.completed_at IS NULL AND t.kind < 'webhook_delivery'
+             ORDER BY t.kind, t.accepted_at DESC, t.id DESC LIMIT w.most + 1)
+           UNION ALL
+           (SELECT FROM tasks t
+             WHERE t.workspace_id = @workspace AND t.stage = 'accepted' AND t.completed_at IS NULL AND t.kind > 'webhook_delivery'
+             ORDER BY t.kind, t.accepted_at DESC, t.id DESC LIMIT w.most + 1)
+           LIMIT w.most + 1) p) ELSE 0 END
   FROM w`
 
 // backlog keeps the workspaces of one process below their limits of waiting tasks. The decision is a count within the

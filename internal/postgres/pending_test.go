@@ -241,7 +241,7 @@ SELECT gen_random_uuid(), t.workspace_id, t.kind, 'pending', 'accepted', t.run_a
   FROM tasks t, generate_series(1, 50000) n`)
 	w.exec(`ANALYZE tasks`)
 	plan := w.plan(postgres.CountPendingSQL, pgx.NamedArgs{"workspace": w.caller.Workspace.ID, "standard": 0})
-	if !strings.Contains(plan, "tasks_pending") || strings.Contains(plan, "Seq Scan on tasks") {
+	if !strings.Contains(plan, "tasks_open") || strings.Contains(plan, "Seq Scan on tasks") {
 		t.Errorf("the plan:\n%s", plan)
 	}
 	if n := buffers(t, plan); n > 1_200 { // none of the pages is known to be all visible here

@@ -33,8 +33,11 @@ type Config struct {
 	TransactionPooler bool
 	// MaxPending is how many tasks a workspace without a limit of its own may have waiting; 0 is no limit.
 	MaxPending int
-	// GroupCommit lets acceptances that come at the same time share a commit.
+	// GroupCommit lets acceptances, and steps of a worker, that come at the same time share a commit.
 	GroupCommit bool
+	// Grouped, if set, is told of each group when it begins: of what (accept, commit, settle or claim), how many items it has,
+	// and how long the first of them waited.
+	Grouped func(what string, items int, waited time.Duration)
 	// Sealing says how payloads are encrypted; its zero value seals nothing.
 	Sealing Sealing
 	// Now replaces the database's clock in tests; nil leaves it alone.
@@ -49,7 +52,10 @@ type DB struct {
 	aloneBound    time.Duration
 	now           func() *time.Time
 	backlog       *backlog
-	accepts       *accepts // gathers acceptances into groups; nil commits each by itself
+	accepts       *accepts                                           // gathers acceptances into groups; nil commits each by itself
+	steps         *steps                                             // gathers commits and settlements into groups; nil commits each by itself
+	claims        *claims                                            // gathers claims into groups; nil claims each by itself
+	seen          func(what string, items int, waited time.Duration) // is told of each group; nil is not
 	sealer        *sealer
 	queue         *queue                        // bounds who waits for a connection; nil leaves it to their contexts
 	rescued       atomic.Pointer[repair.Cursor] // where Rescue goes on; nil is at the beginning
@@ -96,6 +102,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	}
 	if cfg.GroupCommit {
 		db.accepts = newAccepts(db)
+		db.steps = newSteps(db)
+		db.claims = newClaims(db)
+		db.watchGroups(cfg.Grouped)
 	}
 	if err := db.Ping(ctx); err != nil {
 		pool.Close()

@@ -77,6 +77,17 @@ func (w *world) open(url string) *postgres.DB {
 	return db
 }
 
+// openSingle is open for a store that commits each step by itself, and so waits for a lock in one transaction.
+func (w *world) openSingle(url string) *postgres.DB {
+	w.t.Helper()
+	db, err := postgres.Open(w.t.Context(), postgres.Config{URL: url, Now: w.clock.Load, Sealing: sealing(w.t)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(db.Close)
+	return db
+}
+
 func (w *world) workspace(credits int64) access.Caller {
 	w.t.Helper()
 	id := uuid.Must(uuid.NewV7())

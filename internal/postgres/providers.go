@@ -10,8 +10,11 @@ import (
 )
 
 // pausedSQL is true while the provider p is paused for who claims at clock.at. After the pause, and for half of its length,
-// ever more claims get through, so that not everything that has waited comes back in one moment.
-const pausedSQL = `p.paused_until + @restart::float8 * least((p.paused_until - p.updated_at) / 2, interval '30 seconds') > clock.at`
+// ever more claims get through, so that not everything that has waited comes back in one moment. What an operator stopped is
+// paused until an operator lets it go on. How far into the time after the pause this one asks, in [0,1), and a bracket end
+// it.
+const pausedSQL = `(p.stopped_at IS NOT NULL
+            OR clock.at < p.paused_until + least((p.paused_until - p.updated_at) / 2, interval '30 seconds') * `
 
 // pauseSQL never shortens a pause.
 const pauseSQL = `

@@ -40,6 +40,7 @@ func (db *DB) Shedding() *DB {
 	}
 	if db.accepts != nil {
 		shedding.accepts = newAccepts(shedding)
+		shedding.watchGroups(db.seen)
 	}
 	return shedding
 }

@@ -32,16 +32,21 @@ func (db *DB) read(ctx context.Context, within reach, name, sql string, args pgx
 // same round trip: both are answered at one synchronisation, which is where the transaction ends, the settings with it.
 func single(ctx context.Context, conn *pgxpool.Conn, within reach, sql string, args pgx.NamedArgs, scan func(pgx.Rows) error) error {
 	if within == unbound {
-		rows, err := conn.Query(ctx, sql, args)
+		rows, err := conn.Query(ctx, sql, byName(args))
 		if err != nil {
 			return err
 		}
 		return scanned(rows, scan)
 	}
 	workspace, wide := within.settings()
+	return behind(ctx, conn, reachSQL, []any{workspace, wide}, sql, args, scan)
+}
+
+// behind is single for a statement behind one that makes settings for it.
+func behind(ctx context.Context, conn *pgxpool.Conn, first string, firstArgs []any, sql string, args pgx.NamedArgs, scan func(pgx.Rows) error) error {
 	wire := &pgx.Batch{}
-	wire.Queue(reachSQL, workspace, wide)
-	wire.Queue(sql, args)
+	wire.Queue(first, firstArgs...)
+	wire.Queue(sql, byName(args))
 	results := conn.SendBatch(ctx, wire)
 	_, err := results.Exec()
 	if err == nil {

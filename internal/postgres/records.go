@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"time"
@@ -112,39 +113,59 @@ func addRepeats(b *batch, l worker.Lease, plan memory.Plan, now *time.Time, foun
 	})
 }
 
+// recordRows are the columns of new records, one row for each.
+type recordRows struct {
+	owners, ordinals, lengths          []int32 // owners number the commands that the records are of
+	ids, history                       []uuid.UUID
+	texts, types, roles, terms, counts []string
+	categories                         []string
+	keys                               [][]byte
+	metadata                           []*string
+	dates, expiries                    []*time.Time
+}
+
+func (rows *recordRows) add(owner int32, id uuid.UUID, r planned) {
+	key := memory.KeyOf(r.Text)
+	rows.owners = append(rows.owners, owner)
+	rows.ids, rows.history, rows.keys = append(rows.ids, r.ID), append(rows.history, memory.HistoryID(id, r.ordinal)), append(rows.keys, key[:])
+	rows.ordinals = append(rows.ordinals, int32(r.ordinal)) // #nosec G115 -- at most 500
+	rows.texts, rows.types, rows.roles = append(rows.texts, r.Text), append(rows.types, string(r.Type)), append(rows.roles, r.Role)
+	rows.dates, rows.expiries = append(rows.dates, r.EventDate), append(rows.expiries, r.ExpiresAt)
+	rows.categories = append(rows.categories, textArray(r.Categories))
+	var metadata *string
+	if r.Metadata != nil {
+		text := string(r.Metadata)
+		metadata = &text
+	}
+	rows.metadata = append(rows.metadata, metadata)
+	words := memory.TermsOf(r.Text)
+	rows.terms, rows.counts = append(rows.terms, strings.Join(words.Terms, " ")), append(rows.counts, joinCounts(words.Counts))
+	rows.lengths = append(rows.lengths, int32(words.Length)) // #nosec G115 -- bounded by the size of a body
+}
+
+func (rows *recordRows) args() pgx.NamedArgs {
+	return pgx.NamedArgs{
+		"ids": rows.ids, "ordinals": rows.ordinals, "texts": rows.texts, "types": rows.types, "roles": rows.roles,
+		"keys": rows.keys, "metadata": rows.metadata, "event_dates": rows.dates, "expiries": rows.expiries,
+		"categories": rows.categories, "history": rows.history, "terms": rows.terms, "counts": rows.counts, "lengths": rows.lengths,
+	}
+}
+
 func addRecords(b *batch, owner recordOwner, added []planned, now *time.Time) {
-	n := len(added)
-	if n == 0 {
+	if len(added) == 0 {
 		return
 	}
-	ids, history := make([]uuid.UUID, n), make([]uuid.UUID, n)
-	ordinals, lengths := make([]int32, n), make([]int32, n)
-	texts, types, roles := make([]string, n), make([]string, n), make([]string, n)
-	keys := make([][]byte, n)
-	metadata := make([]*string, n)
-	dates, expiries := make([]*time.Time, n), make([]*time.Time, n)
-	terms, counts, categories := make([]string, n), make([]string, n), make([]string, n)
-	for i, r := range added {
-		key := memory.KeyOf(r.Text)
-		ids[i], history[i], keys[i] = r.ID, memory.HistoryID(owner.task, r.ordinal), key[:]
-		ordinals[i] = int32(r.ordinal) // #nosec G115 -- at most 500
-		texts[i], types[i], roles[i], dates[i] = r.Text, string(r.Type), r.Role, r.EventDate
-		expiries[i], categories[i] = r.ExpiresAt, textArray(r.Categories)
-		if r.Metadata != nil {
-			text := string(r.Metadata)
-			metadata[i] = &text
-		}
-		words := memory.TermsOf(r.Text)
-		terms[i], counts[i] = strings.Join(words.Terms, " "), joinCounts(words.Counts)
-		lengths[i] = int32(words.Length) // #nosec G115 -- bounded by the size of a body
+	rows := &recordRows{}
+	for _, r := range added {
+		rows.add(0, owner.task, r)
 	}
-	b.exec("insert records", insertRecordsSQL, pgx.NamedArgs{
-		"ids": ids, "ordinals": ordinals, "texts": texts, "types": types, "roles": roles, "keys": keys,
-		"metadata": metadata, "event_dates": dates, "expiries": expiries, "categories": categories, "history": history, "terms": terms, "counts": counts,
-		"lengths": lengths, "workspace": owner.workspace, "task": owner.task, "user_id": owner.scope.UserID,
+	args := rows.args()
+	maps.Copy(args, pgx.NamedArgs{
+		"workspace": owner.workspace, "task": owner.task, "user_id": owner.scope.UserID,
 		"agent_id": owner.scope.AgentID, "run_id": owner.scope.RunID, "app_id": owner.scope.AppID,
 		"lane": owner.lane[:], "accepted_at": owner.acceptedAt, "now": now,
-	}, nil)
+	})
+	b.exec("insert records", insertRecordsSQL, args, nil)
 }
 
 // textArray writes texts as the database writes an array of them: lists of lists have no type of their own.

@@ -16,7 +16,7 @@ import (
 // whose last hint is old. It looks at @page tasks of a workspace and no further: when all of them have a fresh hint,
 // enough hints are on their way, and what comes later in the queue waits for its turn. A claim that was given up for a
 // while leaves a hint_at that is when the task may run again, later than its last change: nobody has hinted it yet.
-// Exhausted tasks and those of a suspended workspace are left out. Tasks of a paused provider are not: which provider a
+// Exhausted tasks and those of a suspended or paused workspace are left out. Tasks of a paused provider are not: which provider a
 // task needs is the workers' knowledge, and a claim that is refused costs one look-up for each hint's age.
 const unhintedSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
@@ -40,7 +40,7 @@ SELECT d.id, d.hint_seq
             OR t.claims > 0 AND t.hint_at = t.run_after AND t.hint_at > t.updated_at)
        AND (t.stage <> 'accepted' OR t.crashes < @max_attempts)) d
  WHERE ws.id IS NOT NULL
-   AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = ws.id AND w.suspended_at IS NOT NULL)
+   AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = ws.id AND (w.suspended_at IS NOT NULL OR w.paused_at IS NOT NULL))
  ORDER BY d.place, d.hint_at, d.id
  LIMIT @limit`
 

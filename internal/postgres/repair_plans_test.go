@@ -67,8 +67,8 @@ func TestRepairPlans(t *testing.T) {
 		"expire input":  {expireInputSQL, []string{"tasks_pkey"}},
 		"archive":       {archiveSQL, []string{"tasks_pkey"}},
 		"retire":        {retireSQL, []string{"tasks_archive_pkey", "idempotency_keys_pkey", "idempotency_keys_retry"}},
-		"sum books":     {sumBooksSQL, []string{"credit_closings_horizon", "task_runs_held"}},
-		"check runs":    {checkRunsSQL, []string{"task_runs_workspace", "task_runs_held", "tasks_pkey", "credit_closings_pkey"}},
+		"sum books":     {sumBooksSQL, []string{"credit_closings_horizon", "task_runs_open"}},
+		"check runs":    {checkRunsSQL, []string{"task_runs_workspace", "task_runs_open", "tasks_pkey", "credit_closings_pkey"}},
 		"check tasks":   {checkTasksSQL, []string{"tasks_due", "tasks_pkey", "tasks_archive_pkey", "idempotency_keys_pkey"}},
 		"check recent":  {checkRecentSQL, []string{"tasks_ended", "tasks_leased"}},
 	} {

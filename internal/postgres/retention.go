@@ -43,7 +43,7 @@ SELECT id FROM t`
 // movedColumnsSQL lists every column of a task but the generated one, which the archive makes for itself.
 const movedColumnsSQL = `id, workspace_id, kind, status, stage, generation, claims, starts, crashes, spent, run_after, lease_token,
        lease_until, worker_incarnation, claimed_at, hint_seq, hint_at, user_id, agent_id, run_id, app_id, lane, lane_seq,
-       head, priority, command, payload_format, policy, cursor, key_hash, item_key, item_revision, counts, outcome, error_class, error_code, erased,
+       head, priority, command, payload_format, policy, cursor, key_hash, item_key, item_revision, counts, outcome, error_class, error_code, erased, trace,
        accepted_at, updated_at, started_at, committed_at, completed_at`
 
 // archiveSQL moves a task in one statement, so that every reader's snapshot has it in exactly one of the two tables.

@@ -19,11 +19,12 @@ const searchedSQL = `
  WHERE m.workspace_id = @workspace AND (m.valid_to IS NULL OR NOT @latest) AND `
 
 // searchIDsSQL names the searched records, newest first: the id and the start of the content key of each, packed,
-// so that ten thousand of them are one value. The subquery's order is the order of the sum.
+// so that ten thousand of them are one value. The subquery's order is the order of the sum. With a scope of a user and no
+// filter all of it is in the index memories_user.
 const (
 	searchIDsSQL = `
-SELECT coalesce(string_agg(uuid_send(s.id) || substr(s.content_key, 1, 8), ''::bytea), ''::bytea)
-  FROM (SELECT m.id, m.content_key`
+SELECT coalesce(string_agg(s.ref, ''::bytea), ''::bytea)
+  FROM (SELECT m.ref`
 	searchIDsEndSQL = `) s`
 	refSize         = 24
 )

@@ -13,12 +13,11 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/worker"
 )
 
-// fenceSettleSQL is the fence of every step of a committed task: it changes nothing but the time of the last
-// write and holds the row's lock to the commit.
-const fenceSettleSQL = `
-UPDATE tasks SET updated_at = (SELECT coalesce(@now::timestamptz, clock_timestamp()))
+// holdCommittedSQL is the fence of every step of a committed task: it holds the row to the commit.
+const holdCommittedSQL = `
+SELECT generation FROM tasks
  WHERE id = @task AND status = 'running' AND lease_token = @token AND stage = 'committed'
-RETURNING generation`
+   FOR NO KEY UPDATE`
 
 // scrubPlanSQL removes the body of a plan whose effects are all there.
 const scrubPlanSQL = `UPDATE plans SET body = NULL WHERE task_id = @task AND body IS NOT NULL`
@@ -30,19 +29,35 @@ const resultEventsSQL = `SELECT event FROM task_results WHERE task_id = @task OR
 func (db *DB) Settle(ctx context.Context, items []worker.Settle) []worker.Done {
 	answers := make([]worker.Done, len(items))
 	for i, item := range items {
+		if db.steps != nil {
+			answers[i] = db.steps.settle(ctx, item)
+			continue
+		}
 		answers[i] = db.settle(ctx, item)
 	}
 	return answers
 }
 
 func (db *DB) settle(ctx context.Context, item worker.Settle) worker.Done {
+	done, err := db.trySettle(ctx, item, db.lockTimeout)
+	if errors.Is(err, errNotHere) {
+		return db.ended(ctx, item.Lease)
+	}
+	if err != nil {
+		return worker.Done{Err: err}
+	}
+	return done
+}
+
+// trySettle settles one task or answers what is in its way: errNotHere, or what the database says.
+func (db *DB) trySettle(ctx context.Context, item worker.Settle, patience string) (worker.Done, error) {
 	l := item.Lease
-	err := db.InTx(ctx, l.WorkspaceID, func(ctx context.Context, tx *Tx) error {
+	err := db.inTx(ctx, db.opening(openSQL, l.WorkspaceID, patience), func(ctx context.Context, tx *Tx) error {
 		now := tx.db.now()
 		held := false
 		var results []memory.Result
 		b := &batch{}
-		b.query("fence settle", fenceSettleSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token, "now": now}, fence(&held))
+		b.query("hold committed", holdCommittedSQL, pgx.NamedArgs{"task": l.TaskID, "token": l.Token}, fence(&held))
 		b.query("results", resultEventsSQL, pgx.NamedArgs{"task": l.TaskID}, func(rows pgx.Rows) error {
 			results = nil
 			for rows.Next() {
@@ -69,14 +84,11 @@ func (db *DB) settle(ctx context.Context, item worker.Settle) worker.Done {
 		addCloseRun(b, l.TaskID, l.Generation, task.Succeeded, now)
 		return tx.send(ctx, b)
 	})
-	if errors.Is(err, errNotHere) {
-		return db.ended(ctx, l)
-	}
 	if err != nil {
-		return worker.Done{Err: err}
+		return worker.Done{}, err
 	}
 	failpoint.Hit("settle.committed")
-	return worker.Done{Ended: true}
+	return worker.Done{Ended: true}, nil
 }
 
 // ended tells what became of a last step that touched nothing: the task has ended, under this lease or another,

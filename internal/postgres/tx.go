@@ -43,11 +43,13 @@ SELECT set_config('lock_timeout', $2, true), set_config('statement_timeout', $3,
        set_config('holdfast.workspace', $4, true), set_config('holdfast.reach', '', true),
        pg_advisory_xact_lock($1)`
 
-// openGroupSQL is openSQL for the workspaces of a group, their gates taken in order. Statements over sets are planned for
-// what they are given: a plan made for an empty table is kept for ever otherwise.
+// openGroupSQL is openSQL for the workspaces of a group, their gates taken in order. Statements over sets keep one plan,
+// and it must be that of a full table, also when it is made for an empty one: one index look for each item.
 const openGroupSQL = `
 SELECT set_config('lock_timeout', $2, true), set_config('statement_timeout', $3, true),
-       set_config('idle_in_transaction_session_timeout', '10s', true), set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('idle_in_transaction_session_timeout', '10s', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+       set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+       set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true),
        set_config('holdfast.workspace', $4, true), set_config('holdfast.reach', '', true),
        (SELECT count(pg_advisory_xact_lock_shared(g)) FROM unnest($1::bigint[]) AS g)`
 
@@ -154,7 +156,7 @@ type batch struct{ steps []step }
 
 // exec adds a statement whose rows are not read; want, if given, gets the number of rows it touched.
 func (b *batch) exec(name, sql string, args pgx.NamedArgs, want func(rows int64) error) {
-	b.steps = append(b.steps, step{name, sql, []any{args}, func(r pgx.BatchResults) error {
+	b.steps = append(b.steps, step{name, sql, []any{byName(args)}, func(r pgx.BatchResults) error {
 		tag, err := r.Exec()
 		if err != nil || want == nil {
 			return err
@@ -165,7 +167,7 @@ func (b *batch) exec(name, sql string, args pgx.NamedArgs, want func(rows int64)
 
 // query adds a statement whose rows scan reads.
 func (b *batch) query(name, sql string, args pgx.NamedArgs, scan func(pgx.Rows) error) {
-	b.steps = append(b.steps, step{name, sql, []any{args}, func(r pgx.BatchResults) error {
+	b.steps = append(b.steps, step{name, sql, []any{byName(args)}, func(r pgx.BatchResults) error {
 		rows, err := r.Query()
 		if err != nil {
 			return err
@@ -268,6 +270,13 @@ func (tx *Tx) rollback(ctx context.Context) {
 // alone runs one statement as its own transaction within the reach and reads its rows, bounded like a statement in a
 // transaction. A broken connection leaves its outcome unknown unless the statement was never sent.
 func (db *DB) alone(ctx context.Context, within reach, name, sql string, args pgx.NamedArgs, scan func(pgx.Rows) error) error {
+	return db.borrowed(ctx, name, func(ctx context.Context, conn *pgxpool.Conn) error {
+		return single(ctx, conn, within, sql, args, scan)
+	})
+}
+
+// borrowed lets run have a connection for a statement that commits by itself.
+func (db *DB) borrowed(ctx context.Context, name string, run func(ctx context.Context, conn *pgxpool.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, db.aloneBound)
 	defer cancel()
 	conn, err := db.acquire(ctx)
@@ -275,11 +284,10 @@ func (db *DB) alone(ctx context.Context, within reach, name, sql string, args pg
 		return &stepError{name, classify(err)}
 	}
 	defer conn.Release()
-	err = single(ctx, conn, within, sql, args, scan)
-	if err == nil {
-		return nil
+	if err := run(ctx, conn); err != nil {
+		return &stepError{name, outcome(err)}
 	}
-	return &stepError{name, outcome(err)}
+	return nil
 }
 
 // outcome classifies the error of a statement that commits by itself.

@@ -58,7 +58,8 @@ SELECT d.id
        AND ` + signableSQL + `
      ORDER BY t.run_after, t.id
      LIMIT greatest(@each - coalesce(under.n, 0), 0)) d
- WHERE NOT EXISTS (SELECT FROM workspaces w WHERE w.id = hooks.workspace_id AND w.suspended_at IS NOT NULL)
+ WHERE NOT EXISTS (SELECT FROM workspaces w WHERE w.id = hooks.workspace_id AND (w.suspended_at IS NOT NULL
+                      OR w.paused_at IS NOT NULL))
  ORDER BY coalesce(theirs.n, 0) + row_number() OVER (PARTITION BY hooks.workspace_id ORDER BY d.place, d.id), d.place, d.id
  LIMIT @limit`
 

@@ -30,6 +30,7 @@ SELECT d.id, d.task_id, d.created_at, coalesce(t.status IN ('succeeded', 'failed
    AND (d.created_at, d.id) > (coalesce(@after_at::timestamptz, '-infinity'), coalesce(@after_id::uuid, @none))
    AND (@since::timestamptz IS NULL OR d.created_at >= @since) AND (@until::timestamptz IS NULL OR d.created_at < @until)
    AND (NOT @failed_only OR t.status = 'failed')
+   AND (@message::uuid IS NULL OR d.id = @message)
  ORDER BY d.created_at, d.id
  LIMIT @limit`
 
@@ -62,7 +63,7 @@ func (db *DB) Replay(ctx context.Context, workspace, id uuid.UUID, which endpoin
 		var page []chosen
 		args := pgx.NamedArgs{
 			"webhook": id, "workspace": workspace, "since": which.Since, "until": which.Until, "failed_only": which.FailedOnly,
-			"after_at": nil, "after_id": nil, "none": uuid.Nil, "limit": limit + 1,
+			"message": which.Message, "after_at": nil, "after_id": nil, "none": uuid.Nil, "limit": limit + 1,
 		}
 		if after != nil {
 			args["after_at"], args["after_id"] = after.At, after.ID

@@ -25,10 +25,10 @@ import (
 // deletes tells whether the erase is the deletion of its workspace.
 func deletes(l worker.Lease) bool { return l.Scope.Empty() }
 
-// beginDeletionSQL makes the workspace unknown to its keys. It isn't suspended any more, so that its deletion is claimed;
+// beginDeletionSQL makes the workspace unknown to its keys. It is neither suspended nor paused any more, so that its deletion is claimed;
 // the fence keeps everything else from being.
 const beginDeletionSQL = `
-UPDATE workspaces SET deletion = @task, suspended_at = NULL, extraction = '{}' WHERE id = @workspace AND deletion IS NULL`
+UPDATE workspaces SET deletion = @task, suspended_at = NULL, paused_at = NULL, extraction = '{}' WHERE id = @workspace AND deletion IS NULL`
 
 const revokeAllSQL = `
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, (SELECT coalesce(@now::timestamptz, clock_timestamp())))

@@ -93,7 +93,8 @@ func checkName(name string) error {
 
 const workspacesSQL = `
 SELECT w.id, w.name, w.metered, w.suspended_at, w.created_at, coalesce(a.available, 0), coalesce(a.held, 0),
-       coalesce(w.max_pending, 0), coalesce(w.rate_limit, 0), coalesce(w.lease_cap, 0), w.deletion, w.deleted_at
+       coalesce(w.max_pending, 0), coalesce(w.rate_limit, 0), coalesce(w.lease_cap, 0), w.deletion, w.deleted_at,
+       w.paused_at
   FROM workspaces w
   LEFT JOIN credit_accounts a ON a.workspace_id = w.id
  WHERE (@id::uuid IS NULL OR w.id = @id) AND (@name::text IS NULL OR w.name = @name)
@@ -211,9 +212,9 @@ func (db *DB) workspaces(ctx context.Context, within reach, args pgx.NamedArgs) 
 	err := db.read(ctx, within, "read workspaces", workspacesSQL, args, func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Workspace, err error) {
 			err = row.Scan(&w.ID, &w.Name, &w.Metered, &w.SuspendedAt, &w.CreatedAt, &w.Available, &w.Held,
-				&w.MaxPending, &w.RateLimit, &w.LeaseCap, &w.Deletion, &w.DeletedAt)
+				&w.MaxPending, &w.RateLimit, &w.LeaseCap, &w.Deletion, &w.DeletedAt, &w.PausedAt)
 			w.CreatedAt = w.CreatedAt.UTC()
-			inUTC(w.SuspendedAt, w.DeletedAt)
+			inUTC(w.SuspendedAt, w.DeletedAt, w.PausedAt)
 			return w, err
 		})
 		return err

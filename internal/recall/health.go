@@ -10,6 +10,8 @@ import (
 // Facts are the numbers that health is judged by, over all workspaces, at the database's time.
 type Facts struct {
 	OldestDue      time.Duration // how long the oldest due task has been due
+	Due            int           // tasks that are due, of the first 10,000 that wait
+	Leased         int           // tasks in hand (up to 10,000)
 	ExpiredLeases  int           // leases past their time that nobody took over yet (counted up to 1,000)
 	RecentFailures int           // tasks that failed in the last ten minutes for our reasons, not their callers' (up to 1,000)
 	SkippedVectors int           // texts the embedder refused for good (up to 1,000)

@@ -88,7 +88,7 @@ type SearchStore interface {
 type Searcher struct {
 	store    SearchStore
 	embedder model.Embedder
-	known    *projections
+	shelves  *shelves
 }
 
 // NewSearcher returns a Searcher. The embedder must be the one that makes the records' vectors.
@@ -96,7 +96,7 @@ func NewSearcher(store SearchStore, embedder model.Embedder) (*Searcher, error) 
 	if store == nil || embedder == nil {
 		return nil, errors.New("searcher: store and embedder are required")
 	}
-	return &Searcher{store: store, embedder: embedder, known: newProjections(projectionBytes)}, nil
+	return &Searcher{store: store, embedder: embedder, shelves: newShelves(projectionBytes)}, nil
 }
 
 // Search answers the best records, best first, with scores in (0,1]. What it answers was live, in the scope and met
@@ -156,11 +156,11 @@ func (s *Searcher) find(ctx context.Context, workspace uuid.UUID, within Searche
 	return found{}, fault.At(fault.InvalidRequest, "/mode", "hybrid, lexical or semantic")
 }
 
-// scanned is the records to look at, newest first, with what is known of their projections.
+// scanned is the records to look at on the shelf of their scope.
 type scanned struct {
-	workspace uuid.UUID
-	refs      []Ref
-	entries   []projected
+	key   scopeKey
+	shelf *shelf
+	view  *view
 }
 
 func (s *Searcher) scan(ctx context.Context, workspace uuid.UUID, within Searched) (scanned, error) {
@@ -168,37 +168,48 @@ func (s *Searcher) scan(ctx context.Context, workspace uuid.UUID, within Searche
 	if err != nil {
 		return scanned{}, fmt.Errorf("scan: %w", err)
 	}
-	return scanned{workspace, refs, s.known.known(refs)}, nil
+	key := scopeKey{workspace, within.Scope}
+	shelf := s.shelves.of(key)
+	return scanned{key, shelf, shelf.view(refs)}, nil
 }
 
 // byWords ranks by BM25 over the lexical projection.
 func (s *Searcher) byWords(ctx context.Context, p scanned, text string) ([]scored, error) {
+	defer s.shelves.weigh(p.key, p.shelf)
 	terms := memory.TermsOf(text).Terms
 	if len(terms) == 0 {
 		return nil, nil
 	}
-	terms = terms[:min(len(terms), searchedTerms)]
-	err := s.known.addTerms(p.refs, p.entries, func(ids []uuid.UUID, each func(Ref, memory.Terms)) error {
-		return s.store.Terms(ctx, p.workspace, ids, each)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("by words: %w", err)
+	if ids := p.shelf.withoutTerms(p.view); len(ids) > 0 {
+		var read []document
+		err := s.store.Terms(ctx, p.key.workspace, ids, func(ref Ref, terms memory.Terms) {
+			read = append(read, p.shelf.document(ref, terms))
+		})
+		if err != nil {
+			return nil, fmt.Errorf("by words: %w", err)
+		}
+		p.shelf.addTerms(read)
 	}
-	return best(bm25(s.known.corpusOf(p.refs, p.entries, terms), len(terms)), candidates), nil
+	return p.shelf.words(p.view, p.shelf.hashes(terms[:min(len(terms), searchedTerms)]), candidates), nil
 }
 
 // byMeaning ranks by the cosine of the vectors, each of them: there is no index that could miss one.
 func (s *Searcher) byMeaning(ctx context.Context, p scanned, question model.Vector) ([]scored, error) {
+	defer s.shelves.weigh(p.key, p.shelf)
 	if len(question) == 0 {
 		return nil, nil
 	}
-	err := s.known.addVectors(p.refs, p.entries, func(ids []uuid.UUID, each func(Ref, model.Vector)) error {
-		return s.store.Vectors(ctx, p.workspace, ids, s.embedder.Model(), each)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("by meaning: %w", err)
+	if ids := p.shelf.withoutVectors(p.view, len(question)); len(ids) > 0 {
+		var read []embedded
+		err := s.store.Vectors(ctx, p.key.workspace, ids, s.embedder.Model(), func(ref Ref, vector model.Vector) {
+			read = append(read, embedded{ref, vector})
+		})
+		if err != nil {
+			return nil, fmt.Errorf("by meaning: %w", err)
+		}
+		p.shelf.addVectors(read, len(question))
 	}
-	return best(near(p.refs, p.entries, question), candidates), nil
+	return p.shelf.near(p.view, question, candidates), nil
 }
 
 // byBoth fuses both rankings. The ways differ too much for their scores to be added, so their ranks are.

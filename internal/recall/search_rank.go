@@ -2,7 +2,6 @@ package recall
 
 import (
 	"cmp"
-	"hash/maphash"
 	"math"
 	"slices"
 
@@ -20,119 +19,141 @@ const (
 	rrfK   = 60.0
 )
 
-// Hit is a record that has at least one of the asked terms: how often it has each, and its length in words.
-type Hit struct {
-	ID     uuid.UUID
-	Counts []int
-	Length int
-}
-
-// Corpus is what the lexical projection says about the searched records: their number, their length together
-// and the hits, newest first.
-type Corpus struct {
-	Records int
-	Length  int64
-	Hits    []Hit
-}
-
-// scored is a record that was found, with a score in (0,1].
+// scored is a record that was found, with a score in (0,1], and its place among equals.
 type scored struct {
 	id    uuid.UUID
 	score float64
+	place int32
 }
 
-// bm25 scores the hits of a corpus for a question of so many terms. Scores are fractions of what a record would
-// get that had, endlessly often, every term of the question that occurs at all: a word's other forms that
-// nobody used don't count against it.
-func bm25(corpus Corpus, terms int) []scored {
-	having := make([]int, terms)
-	for _, hit := range corpus.Hits {
-		for i, n := range hit.Counts {
-			if n > 0 {
-				having[i]++
+// words ranks the view's records by BM25 for the terms with these hashes: the best n. Scores are fractions of what a
+// record would get that had, endlessly often, every term of the question that occurs at all: a word's other forms that
+// nobody used don't count against it. A record whose terms weren't read isn't counted.
+func (s *shelf) words(v *view, asked []uint64, n int) []scored {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	records, length := 0, int64(0)
+	for _, slot := range v.slots {
+		if words := s.lengths[slot]; words != unread {
+			records, length = records+1, length+int64(words)
+		}
+	}
+	average := math.Max(1, float64(length)/math.Max(1, float64(records)))
+	most, sums := 0.0, make([]float64, len(v.refs))
+	for _, hash := range asked {
+		postings := s.postings[hash]
+		having := 0
+		for _, p := range postings {
+			if v.place(p.slot) != unread {
+				having++
+			}
+		}
+		if having == 0 {
+			continue
+		}
+		weight := math.Log(1 + (float64(records-having)+0.5)/(float64(having)+0.5))
+		most += weight * (bm25K1 + 1)
+		for _, p := range postings {
+			if place := v.place(p.slot); place != unread {
+				count, norm := float64(p.count), bm25K1*(1-bm25B+bm25B*float64(s.lengths[p.slot])/average)
+				sums[place] += weight * count * (bm25K1 + 1) / (count + norm)
 			}
 		}
 	}
-	weights := make([]float64, terms)
-	most := 0.0
-	for i, n := range having {
-		if n == 0 {
-			continue
-		}
-		weights[i] = math.Log(1 + (float64(corpus.Records-n)+0.5)/(float64(n)+0.5))
-		most += weights[i] * (bm25K1 + 1)
-	}
-	average := math.Max(1, float64(corpus.Length)/math.Max(1, float64(corpus.Records)))
-	found := make([]scored, 0, len(corpus.Hits))
-	for _, hit := range corpus.Hits {
-		norm := bm25K1 * (1 - bm25B + bm25B*float64(hit.Length)/average)
-		sum := 0.0
-		for i, n := range hit.Counts {
-			sum += weights[i] * float64(n) * (bm25K1 + 1) / (float64(n) + norm)
-		}
+	top := leaders{n: n}
+	for place, sum := range sums {
 		if sum > 0 {
-			found = append(found, scored{hit.ID, sum / most})
+			top.add(scored{v.refs[place].ID, sum / most, int32(place)}) // #nosec G115 -- at most searchedRecords
 		}
 	}
-	return found
+	return top.sorted()
 }
 
-// corpusOf looks for terms in the documents of the searched records. A record without a document isn't counted.
-func (p *projections) corpusOf(refs []Ref, entries []projected, terms []string) Corpus {
-	asked := make([]uint64, len(terms))
-	for i, term := range terms {
-		asked[i] = maphash.String(p.seed, term)
+// place answers where the slot's record is in the view, or unread.
+func (v *view) place(slot int32) int32 {
+	if int(slot) < len(v.order) {
+		return v.order[slot]
 	}
-	var corpus Corpus
-	counts := make([]int, len(terms))
-	for i, e := range entries {
-		doc := e.terms
-		if doc == nil {
+	return unread
+}
+
+// near ranks the view's records by the cosine of their vectors with the question's, each of them: the best n that aren't
+// turned away from it. Of many, sketches say first which can't be among them.
+func (s *shelf) near(v *view, question model.Vector, n int) []scored {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.size != len(question) {
+		return nil
+	}
+	asked := norm(question)
+	if !(asked > 0) || math.IsInf(asked, 0) {
+		return nil
+	}
+	var most []float64 // what each can have at most; nil where it isn't worth asking
+	least := 0.0
+	if len(v.refs) > 4*n {
+		most, least = s.bounds(v, question, asked, n)
+	}
+	top := leaders{n: n}
+	for i, slot := range v.slots {
+		place := int(s.places[slot])
+		if place < 0 || most != nil && (most[i] < least || most[i] <= 0) {
 			continue
 		}
-		corpus.Records++
-		corpus.Length += int64(doc.length)
-		hit := false
-		for j, hash := range asked {
-			place, has := slices.BinarySearch(doc.hashes, hash)
-			if counts[j] = 0; has {
-				counts[j], hit = int(doc.counts[place]), true
-			}
-		}
-		if hit {
-			corpus.Hits = append(corpus.Hits, Hit{ID: refs[i].ID, Counts: slices.Clone(counts), Length: doc.length})
+		if cos := s.cosine(place, question, asked); cos > 0 {
+			top.add(scored{v.refs[i].ID, cos, int32(i)}) // #nosec G115 -- at most searchedRecords
 		}
 	}
-	return corpus
+	return top.sorted()
 }
 
-// near scores the points that aren't turned away from the question, in the order of refs.
-func near(refs []Ref, entries []projected, question model.Vector) []scored {
-	asked := pointOf(question)
-	var found []scored
-	for i, e := range entries {
-		if e.vector == nil {
-			continue
-		}
-		if score := cosine(asked, e.vector); score > 0 {
-			found = append(found, scored{refs[i].ID, score})
-		}
-	}
-	return found
-}
-
-// cosine returns the cosine of two vectors, at most 1, and 0 if they can't be compared.
-func cosine(a, b *point) float64 {
-	if len(a.vector) != len(b.vector) {
+// cosine is that of the vector at the place and a question of that length, at most 1, and 0 if they can't be compared.
+func (s *shelf) cosine(place int, question model.Vector, asked float64) float64 {
+	length := asked * s.norms[place]
+	if !(length > 0) || math.IsInf(length, 0) {
 		return 0
 	}
-	if length := a.length * b.length; length > 0 && !math.IsInf(length, 0) {
-		if cos := dot(a.vector, b.vector) / length; !math.IsNaN(cos) {
-			return math.Min(1, cos)
+	cos := dot(question, s.vectors[place*s.size:][:s.size]) / length
+	if math.IsNaN(cos) {
+		return 0
+	}
+	return math.Min(1, cos)
+}
+
+// bounds answers what the cosine of each record of the view can be at most, and what n of them have at least.
+func (s *shelf) bounds(v *view, question model.Vector, asked float64, n int) (most []float64, least float64) {
+	const buckets = 1 << 12 // of cosines from 0 to 1
+	var having [buckets + 1]int32
+	words, slack := sketchWords(s.size), rounding(s.size)
+	own, about := sketch(make([]uint64, 0, words), question)
+	mirror := mirrored(own)
+	most = make([]float64, len(v.refs))
+	for i, slot := range v.slots {
+		place := int(s.places[slot])
+		if place < 0 {
+			continue
+		}
+		sum := product(s.sketches[place*words:][:words], mirror)
+		cos, err := cosineOf(sum, words, about, s.about[place], asked, s.norms[place])
+		if err += slack; !(err < 1) || math.IsNaN(cos) { // says nothing
+			most[i] = math.Inf(1)
+			continue
+		}
+		most[i] = cos + err
+		if low := cos - err; low > 0 {
+			having[int(math.Min(1, low)*buckets)]++
 		}
 	}
-	return 0
+	for bucket, found := buckets, int32(0); bucket > 0; bucket-- {
+		if found += having[bucket]; int(found) >= n {
+			return most, float64(bucket) / buckets
+		}
+	}
+	return most, 0
 }
+
+// norm is the length of a vector.
+func norm(v model.Vector) float64 { return math.Sqrt(dot(v, v)) }
 
 // dot adds up in four sums, which a processor does at the same time.
 func dot(a, b model.Vector) float64 {
@@ -166,7 +187,7 @@ func fuse(rankings ...[]scored) []scored {
 			if !known {
 				place = len(fused)
 				places[s.id] = place
-				fused, strength = append(fused, scored{id: s.id}), append(strength, 0)
+				fused, strength = append(fused, scored{id: s.id, place: int32(place)}), append(strength, 0) // #nosec G115 -- few
 			}
 			strength[place] = math.Max(strength[place], s.score)
 			fused[place].score += 1 / (rrfK + float64(rank+1)) / first
@@ -175,28 +196,34 @@ func fuse(rankings ...[]scored) []scored {
 	for i := range fused {
 		fused[i].score = math.Min(1, fused[i].score) * strength[i]
 	}
-	return best(fused, len(fused))
+	top := leaders{n: len(fused), kept: fused}
+	return top.sorted()
 }
 
-// best orders by score and cuts after n. Equal scores keep their order, which is newest first. Of a long list it
-// sorts only what can still be among the n.
-func best(found []scored, n int) []scored {
-	byScore := func(a, b scored) int { return cmp.Compare(b.score, a.score) }
-	if len(found) > 2*n {
-		kept, least := make([]scored, 0, 2*n), math.Inf(-1)
-		for _, s := range found {
-			if s.score <= least {
-				continue
-			}
-			if kept = append(kept, s); len(kept) == 2*n {
-				slices.SortStableFunc(kept, byScore)
-				kept, least = kept[:n], kept[n-1].score
-			}
-		}
-		found = kept
+// leaders keeps the best n of what is added, in any order meanwhile.
+type leaders struct {
+	n     int
+	kept  []scored
+	least float64
+}
+
+// add takes one more; of equal scores the one that came first wins.
+func (l *leaders) add(s scored) {
+	if s.score <= l.least {
+		return
 	}
-	slices.SortStableFunc(found, byScore)
-	return found[:min(n, len(found))]
+	if l.kept = append(l.kept, s); len(l.kept) >= 2*l.n {
+		l.kept = l.sorted()
+		l.least = l.kept[len(l.kept)-1].score
+	}
+}
+
+// sorted answers the best n, best first, equal ones in the order of their places.
+func (l *leaders) sorted() []scored {
+	slices.SortFunc(l.kept, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.place, b.place))
+	})
+	return l.kept[:min(l.n, len(l.kept))]
 }
 
 // explain tells of each record how it was found.

@@ -69,7 +69,7 @@ func TestLeases(t *testing.T) {
 		for _, id := range poisoned {
 			require.Equal(t, "running/accepted", w.status(id), "without its run nothing of it is written")
 		}
-		require.Len(t, report.Results, 11, "every pass has run")
+		require.Len(t, report.Results, 12, "every pass has run")
 		require.True(t, report.Drift)
 		require.Equal(t, r.Totals()[repair.PassLeases], byPass(report)[repair.PassLeases])
 	})

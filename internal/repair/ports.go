@@ -69,6 +69,8 @@ type Retention interface {
 	RetireDataKeys(ctx context.Context, limit int) (Swept, error)
 	// ForgetActs removes up to limit entries of the log of acts that are older.
 	ForgetActs(ctx context.Context, older time.Duration, limit int) (Swept, error)
+	// ForgetConsole removes up to limit each of sessions that are over, and of minutes that are older.
+	ForgetConsole(ctx context.Context, older time.Duration, limit int) (Swept, error)
 }
 
 // Books reads the books. Every answer is of one snapshot, which ends with the call.

@@ -23,6 +23,7 @@ const (
 	PassArchive   = "archive"
 	PassKeys      = "keys"
 	PassActs      = "acts"
+	PassConsole   = "console"
 	PassSeals     = "data_keys"
 	PassBooks     = "books"
 )
@@ -106,6 +107,7 @@ func (r *Repairer) passes(kicked, full bool) []pass {
 		{PassArchive, r.cfg.RetentionEvery, passBound, r.archive},
 		{PassKeys, r.cfg.RetentionEvery, passBound, r.keys},
 		{PassActs, r.cfg.RetentionEvery, passBound, r.acts},
+		{PassConsole, r.cfg.RetentionEvery, passBound, r.console},
 		{PassSeals, r.cfg.RetentionEvery, passBound, r.dataKeys},
 		{PassBooks, r.cfg.BooksEvery, booksBound, func(ctx context.Context, res *Result) error {
 			return r.books(ctx, res, fresh)

@@ -59,6 +59,10 @@ func (f *idle) ForgetActs(context.Context, time.Duration, int) (repair.Swept, er
 	return repair.Swept{}, nil
 }
 
+func (f *idle) ForgetConsole(context.Context, time.Duration, int) (repair.Swept, error) {
+	return repair.Swept{}, nil
+}
+
 func (f *idle) RetireArchived(context.Context, time.Duration, repair.Cursor, int) (repair.Swept, error) {
 	return repair.Swept{}, nil
 }
@@ -100,7 +104,7 @@ func TestRepairer(t *testing.T) {
 		f := &idle{looks: make(chan time.Duration, 1)}
 		report, err := f.repairer(t, repair.Config{}).Once(t.Context())
 		require.ErrorContains(t, err, "repair leases: panic of type string")
-		require.Len(t, report.Results, 11)
+		require.Len(t, report.Results, 12)
 		require.Equal(t, repair.Result{Pass: repair.PassLeases, Failed: 1}, byPass(report)[repair.PassLeases])
 		require.Equal(t, 30*time.Second, <-f.looks)
 	})
@@ -190,7 +194,7 @@ func TestRepairer(t *testing.T) {
 		w.advance(2 * time.Minute)
 		r := w.repairer(func(_ *repair.Deps, c *repair.Config) { c.Every = 10 * time.Millisecond })
 		require.NoError(t, r.Start(t.Context()))
-		require.Eventually(t, func() bool { return len(r.Totals()) == 11 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(r.Totals()) == 12 }, 20*time.Second, time.Millisecond)
 		require.NoError(t, r.Stop(t.Context()))
 		require.Equal(t, "pending/accepted", w.status(id))
 		require.EqualValues(t, 1, one[int64](w, `SELECT count(*) FROM credit_checkpoints`))

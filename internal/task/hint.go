@@ -9,4 +9,6 @@ type Hint struct {
 	WorkspaceID uuid.UUID
 	Seq         int64
 	Priority    string
+	// Origin is where in a trace the hint was published, zero for none.
+	Origin Origin
 }

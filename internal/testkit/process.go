@@ -19,7 +19,7 @@ import (
 type ProcessConfig struct {
 	Path  string
 	Args  []string
-	Env   []string // "NAME=value"; beside it the process gets this one's environment without HOLDFAST_ names
+	Env   []string // "NAME=value"; beside it the process gets this one's environment without HOLDFAST_ and OTEL_ names
 	Dir   string
 	Stdin io.Reader
 }
@@ -42,7 +42,7 @@ func StartProcess(t testing.TB, cfg ProcessConfig) *Process {
 	cmd := exec.Command(cfg.Path, cfg.Args...)
 	cmd.Dir, cmd.Stdin = cfg.Dir, cfg.Stdin
 	for _, kv := range os.Environ() {
-		if !strings.HasPrefix(kv, "HOLDFAST_") {
+		if !strings.HasPrefix(kv, "HOLDFAST_") && !strings.HasPrefix(kv, "OTEL_") {
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}

@@ -29,6 +29,7 @@ func (r *run) call(ctx context.Context, provider string, local bool, f func(cont
 	}
 	timed, cancel := context.WithTimeout(calls, r.w.cfg.ModelTimeout)
 	defer cancel()
+	timed, followed := r.w.deps.Tracer.Part(timed, ModelPart)
 	began := time.Now()
 	var usage model.Usage
 	err := r.guarded(func() error {
@@ -38,6 +39,7 @@ func (r *run) call(ctx context.Context, provider string, local bool, f func(cont
 	})
 	took := time.Since(began)
 	failed := r.classify(calls, timed, provider, err, &usage)
+	followed(string(classOf(failed)))
 	r.work.ModelTime += took
 	r.work.Usage = r.work.Usage.Plus(usage)
 	r.w.deps.Observer.Called(provider, classOf(failed), took, usage)

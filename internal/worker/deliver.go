@@ -197,10 +197,12 @@ func (r *run) deliver(ctx context.Context) (Done, error) {
 		return Done{}, err
 	}
 	failpoint.Hit("worker.before_delivery")
-	receipt := r.w.deps.Deliverer.Deliver(ctx, *parcel)
+	sending, followed := r.w.deps.Tracer.Part(ctx, DeliveryPart)
+	receipt := r.w.deps.Deliverer.Deliver(sending, *parcel)
+	followed(string(receipt.Error))
 	failpoint.Hit("worker.after_delivery")
 	if receipt.Error == "" {
-		done := r.step(ctx, func(ctx context.Context) Done {
+		done := r.follow(ctx, SettlePart, func(ctx context.Context) Done {
 			return r.w.deps.Deliveries.Delivered(ctx, r.lease, *parcel, receipt, r.work)
 		})
 		if done.Err != nil {
@@ -250,6 +252,7 @@ func (r *run) undelivered(ctx context.Context, parcel endpoint.Parcel, receipt e
 		return Done{}, fmt.Errorf("note attempt: %w", noted.Err)
 	}
 	if disabled {
+		r.w.deps.Observer.Troubled(WebhookDisabled)
 		r.log.Warn().Stringer("webhook_id", parcel.WebhookID).Bool("gone", receipt.Gone()).Msg("webhook disabled")
 	}
 	if receipt.Gone() || disabled {

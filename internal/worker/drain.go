@@ -119,6 +119,7 @@ func (w *Worker) rescue(ctx context.Context, stuck bool) bool {
 		}
 	}
 	for _, r := range rescued {
+		w.deps.Observer.Troubled(LeaseExpired)
 		w.log.Info().Stringer("event_id", r.TaskID).Stringer("workspace_id", r.WorkspaceID).Bool("failed", r.Failed).
 			Msg("expired lease moved on")
 		if r.Failed {

@@ -75,14 +75,14 @@ func (r *run) fail(ctx context.Context, f *failure, cause error) ending {
 		end.how = Failed
 		item := Fail{Lease: r.lease, Class: f.Class, Code: f.Code, Work: r.work}
 		return r.close(end, task.State{Status: task.Failed, Stage: task.Accepted},
-			r.step(ctx, func(ctx context.Context) Done { return one(r.w.deps.Steps.Fail(ctx, []Fail{item})) }))
+			r.follow(ctx, ReleasePart, func(ctx context.Context) Done { return one(r.w.deps.Steps.Fail(ctx, []Fail{item})) }))
 	}
 	return r.later(ctx, end, Later{Lease: r.lease, Class: f.Class, Code: f.Code, Delay: decision.Delay, Work: r.work})
 }
 
 func (r *run) later(ctx context.Context, end ending, item Later) ending {
 	return r.close(end, task.State{Status: task.Pending, Stage: r.lease.Stage},
-		r.step(ctx, func(ctx context.Context) Done { return one(r.w.deps.Steps.Later(ctx, []Later{item})) }))
+		r.follow(ctx, GiveUpPart, func(ctx context.Context) Done { return one(r.w.deps.Steps.Later(ctx, []Later{item})) }))
 }
 
 // close completes an ending with what its step did.

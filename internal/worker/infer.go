@@ -22,7 +22,7 @@ func (r *run) infer(ctx context.Context) (Done, error) {
 	commit := Commit{Lease: r.lease, Plan: plan}
 	r.complete(ctx, &commit)
 	commit.Work = r.work
-	done := r.step(ctx, func(ctx context.Context) Done { return one(r.w.deps.Steps.Commit(ctx, []Commit{commit})) })
+	done := r.follow(ctx, CommitPart, func(ctx context.Context) Done { return one(r.w.deps.Steps.Commit(ctx, []Commit{commit})) })
 	if done.Err != nil {
 		return done, fmt.Errorf("commit: %w", done.Err)
 	}

@@ -65,6 +65,27 @@ func TestHints(t *testing.T) {
 		})
 	})
 
+	t.Run("PlentyOfHintsLeaveSlotsIdleForTheFetchAlone", func(t *testing.T) {
+		t.Parallel()
+		bubble(t, func(t *testing.T, r *rig) {
+			const each = 10 * time.Millisecond
+			r.cfg.Slots = 64
+			r.deps.Wakeups = &plenty{rig: r, trip: time.Millisecond}
+			r.commit = func(ctx context.Context, _ int) Done {
+				pause(ctx, each)
+				return Done{Ended: true}
+			}
+			r.begin()
+			r.elapse(10 * each)
+			before := len(r.commits)
+			r.elapse(10 * each)
+			if n, most := len(r.commits)-before, 10*r.cfg.Slots; n < most*8/10 {
+				t.Errorf("%d tasks ran where the slots were enough for %d", n, most)
+			}
+			r.end()
+		})
+	})
+
 	t.Run("BulkIsNotStarvedByOneSlot", func(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(t *testing.T, r *rig) {
@@ -230,6 +251,27 @@ type tokens struct {
 func (c *tokens) Claim(ctx context.Context, who Claimant, asks []ClaimAsk, skip bool) []Claimed {
 	c.seen = append(c.seen, asks[0].Token)
 	return c.Claims.Claim(ctx, who, asks, skip)
+}
+
+// plenty answers with as many interactive hints as it is asked for, after a round trip.
+type plenty struct {
+	rig  *rig
+	trip time.Duration
+}
+
+func (p *plenty) Fetch(ctx context.Context, class string, n int) ([]Wakeup, error) {
+	if class == task.Bulk {
+		<-ctx.Done()
+		return nil, nil
+	}
+	pause(ctx, p.trip)
+	p.rig.mu.Lock()
+	defer p.rig.mu.Unlock()
+	found := make([]Wakeup, n)
+	for i := range found {
+		found[i] = &message{rig: p.rig, id: p.rig.add(nil), workspace: uuid.New()}
+	}
+	return found, nil
 }
 
 // eager answers at once: first with a flood, then with nothing.

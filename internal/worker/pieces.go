@@ -74,7 +74,7 @@ func (r *run) piece(ctx context.Context, job Job) (Done, error) {
 			return Done{}, err
 		}
 	}
-	done := r.step(ctx, func(ctx context.Context) Done {
+	done := r.follow(ctx, PiecePart, func(ctx context.Context) Done {
 		return job.Apply(ctx, r.lease, chunk, r.w.deps.Embedder.Model(), vectors, r.work)
 	})
 	if done.Err != nil {

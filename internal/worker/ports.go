@@ -47,6 +47,8 @@ type Observer interface {
 	Claimed(by Source)
 	// Ended counts the end of a claim: how, the failure's class if there was one, and how long it took.
 	Ended(how End, class task.Class, took time.Duration)
+	// Landed counts an event that has succeeded, in a first run, and how long ago it was accepted.
+	Landed(kind task.Kind, took time.Duration)
 	// Called counts a provider call; class is empty when it succeeded.
 	Called(provider string, class task.Class, took time.Duration, usage model.Usage)
 	// Troubled counts something that went wrong and was got over.
@@ -54,6 +56,29 @@ type Observer interface {
 	// Busy tells how many tasks are in hand.
 	Busy(tasks int)
 }
+
+// Tracer follows claims. Its methods return at once and are called from many goroutines.
+type Tracer interface {
+	// Claim begins to follow a claim that was sent at that time: hint is where the hint that woke it came from. The context
+	// is that of its work, which has an origin of its own; the function ends it.
+	Claim(ctx context.Context, lease Lease, by Source, hint task.Origin, began time.Time) (context.Context, func(End, task.Class))
+	// Part begins to follow a part of the claim of ctx. The function ends it with a word for what went wrong, or none.
+	Part(ctx context.Context, part Part) (context.Context, func(trouble string))
+}
+
+// Part names a part of a claim.
+type Part string
+
+// The parts that are followed.
+const (
+	ModelPart    Part = "model call"
+	CommitPart   Part = "commit"
+	SettlePart   Part = "settle"
+	PiecePart    Part = "apply piece"
+	DeliveryPart Part = "deliver"
+	ReleasePart  Part = "release" // the run's failure is written
+	GiveUpPart   Part = "give up" // the lease goes back, with a failure or without
+)
 
 // Source says where a task was found.
 type Source string
@@ -79,10 +104,12 @@ const (
 	ProviderUnsaved Trouble = "provider_unsaved"
 	DispatchFailed  Trouble = "dispatch_failed"
 	CountFailed     Trouble = "count_failed"
+	WebhookDisabled Trouble = "webhook_disabled"
+	LeaseExpired    Trouble = "lease_expired" // of any worker, moved on by this one
 )
 
 // Deps is what a worker needs. Wakeups may be nil: the worker then only polls. Beats may be nil: heartbeats then
-// go to Claims. Observer may be nil.
+// go to Claims. Observer and Tracer may be nil.
 type Deps struct {
 	Claims     Claims
 	Steps      Steps
@@ -98,6 +125,7 @@ type Deps struct {
 	Publisher  Publisher
 	Notifier   Notifier
 	Observer   Observer
+	Tracer     Tracer
 }
 
 // unobserved counts nothing.
@@ -105,6 +133,18 @@ type unobserved struct{}
 
 func (unobserved) Claimed(Source)                                        {}
 func (unobserved) Ended(End, task.Class, time.Duration)                  {}
+func (unobserved) Landed(task.Kind, time.Duration)                       {}
 func (unobserved) Called(string, task.Class, time.Duration, model.Usage) {}
 func (unobserved) Troubled(Trouble)                                      {}
 func (unobserved) Busy(int)                                              {}
+
+// untraced follows nothing.
+type untraced struct{}
+
+func (untraced) Claim(ctx context.Context, _ Lease, _ Source, _ task.Origin, _ time.Time) (context.Context, func(End, task.Class)) {
+	return ctx, func(End, task.Class) {}
+}
+
+func (untraced) Part(ctx context.Context, _ Part) (context.Context, func(string)) {
+	return ctx, func(string) {}
+}

@@ -39,7 +39,7 @@ func (r *run) project(ctx context.Context) (Done, error) {
 		key := memory.KeyOf(record.Text)
 		settle.Projected[i] = Projection{RecordID: record.ID, Version: record.Version, Key: &key, Vector: vectors[i]}
 	}
-	done = r.step(ctx, func(ctx context.Context) Done { return one(r.w.deps.Steps.Settle(ctx, []Settle{settle})) })
+	done = r.follow(ctx, SettlePart, func(ctx context.Context) Done { return one(r.w.deps.Steps.Settle(ctx, []Settle{settle})) })
 	if done.Err != nil {
 		return done, fmt.Errorf("settle: %w", done.Err)
 	}

@@ -67,10 +67,14 @@ func (g *giveBack) Error() string { return "the lease is given back" }
 
 // run executes a claimed task to the end of its claim, and answers its message.
 func (w *Worker) run(ctx context.Context, lease Lease, sent time.Time, msg Wakeup) {
+	by, hinted := ByPoll, task.Origin{}
+	if msg != nil {
+		by, hinted = ByHint, msg.Hint().Origin
+	}
+	ctx, followed := w.deps.Tracer.Claim(ctx, lease, by, hinted, sent)
 	held, k := w.keep(ctx, lease, sent, msg)
 	defer k.release()
-	r := &run{w: w, lease: lease, keeper: k, log: w.log.With().
-		Stringer("event_id", lease.TaskID).Stringer("workspace_id", lease.WorkspaceID).Int("attempt", lease.Claim).Logger()}
+	r := &run{w: w, lease: lease, keeper: k, log: w.logOf(ctx, lease)}
 	from := task.State{Status: task.Running, Stage: lease.Stage}
 	done, err := r.execute(held)
 	end := r.conclude(held, done, err)
@@ -82,6 +86,10 @@ func (w *Worker) run(ctx context.Context, lease Lease, sent time.Time, msg Wakeu
 	r.answer(ctx, end, msg)
 	took := time.Since(sent)
 	w.deps.Observer.Ended(end.how, end.class(), took)
+	followed(end.how, end.class())
+	if end.how == Succeeded && lease.Generation == 1 {
+		w.deps.Observer.Landed(lease.Kind, max(0, lease.ClaimedAt.Sub(lease.AcceptedAt))+took)
+	}
 	r.report(end, from, took)
 }
 
@@ -198,6 +206,40 @@ func (r *run) step(ctx context.Context, do func(context.Context) Done) Done {
 			return Done{Err: errAbandoned}
 		}
 	}
+}
+
+// follow is step as a part of the claim that is followed.
+func (r *run) follow(ctx context.Context, part Part, do func(context.Context) Done) Done {
+	ctx, followed := r.w.deps.Tracer.Part(ctx, part)
+	done := r.step(ctx, do)
+	followed(troubleOf(done.Err))
+	return done
+}
+
+// troubleOf is a word for why a step was not done.
+func troubleOf(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, fault.ErrLeaseLost):
+		return string(Lost)
+	case errors.Is(err, errAbandoned):
+		return string(Abandoned)
+	}
+	return string(Unsaved)
+}
+
+// logOf is the log of a claim: its own trace, and that of the request which its command came in.
+func (w *Worker) logOf(ctx context.Context, lease Lease) zerolog.Logger {
+	log := w.log.With().
+		Stringer("event_id", lease.TaskID).Stringer("workspace_id", lease.WorkspaceID).Int("attempt", lease.Claim)
+	if at := task.OriginOf(ctx); !at.IsZero() {
+		log = log.Str("trace_id", at.TraceID())
+	}
+	if !lease.Origin.IsZero() {
+		log = log.Str("origin_trace_id", lease.Origin.TraceID())
+	}
+	return log.Logger()
 }
 
 // detached returns a context that outlives the lease, bounded, and ends when the worker's time to stop is over.

@@ -37,6 +37,7 @@ type Lease struct {
 	ItemRev     int // the item revision that the task lands
 	AcceptedAt  time.Time
 	ClaimedAt   time.Time
+	Origin      task.Origin // where in a trace its command came from, zero for none
 	Troubled    int
 }
 

@@ -80,6 +80,9 @@ func New(deps Deps, cfg Config) (*Worker, error) {
 	if deps.Observer == nil {
 		deps.Observer = unobserved{}
 	}
+	if deps.Tracer == nil {
+		deps.Tracer = untraced{}
+	}
 	return &Worker{
 		deps: deps, cfg: cfg, log: cfg.Log.With().Str("worker", cfg.Worker).Logger(),
 		who: Claimant{

@@ -41,6 +41,7 @@ type Acceptance struct {
 	Policy      []byte
 	Price       credit.Amount
 	Priority    string
+	Origin      task.Origin
 }
 
 // Accepted is what became of one acceptance: a receipt, or Refused with the reason as a value. Replayed tells
@@ -124,6 +125,7 @@ func (a *Accepter) Accept(ctx context.Context, caller access.Caller, key command
 		Ordered: add.Ordered, Payload: payload, Format: command.Format, Policy: policy,
 		Price: a.prices.Of(task.Infer, caller.Workspace.Metered), Priority: task.Interactive,
 	}
+	item.Origin = task.OriginOf(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptBound)
 	defer cancel()
 	accepted := resolve(func() Accepted { return a.store.Accept(ctx, []Acceptance{item})[0] })

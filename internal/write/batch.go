@@ -57,6 +57,7 @@ func (b *Batcher) Accept(ctx context.Context, caller access.Caller, key *command
 		Scope: memory.Scope{}, Payload: payload, Format: command.Format, Policy: []byte("{}"),
 		Price: b.prices.Of(kind, caller.Workspace.Metered), Priority: task.Bulk,
 	}
+	item.Origin = task.OriginOf(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptBound)
 	defer cancel()
 	accepted := resolve(func() Accepted { return b.store.Accept(ctx, []Acceptance{item})[0] })

@@ -80,6 +80,7 @@ func (m *Mover) accept(ctx context.Context, caller access.Caller, key *command.K
 		TaskID: id, WorkspaceID: caller.Workspace.ID, Kind: kind, Claim: newClaim(caller.Workspace, keyOr(key), print),
 		Payload: []byte("{}"), Format: command.Format, Policy: []byte("{}"), Priority: task.Bulk,
 	}
+	item.Origin = task.OriginOf(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
 	accepted := resolve(func() Accepted { return commit(ctx, item) })

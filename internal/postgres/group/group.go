@@ -22,12 +22,15 @@ var (
 	ErrLate = errors.New("no group took the item in time")
 )
 
-// Limits bound a queue. All must be positive.
+// Limits bound a queue. All but Apart must be positive.
 type Limits struct {
 	// Size is the number of items of one group at most.
 	Size int
 	// Runners is how many groups may be under way at once. One gathers the largest groups.
 	Runners int
+	// Apart is how many items may be in hand without one of them waiting for another: as long as there are no more, each gets a
+	// runner of its own at once. So few would wait for each other's commits and share none.
+	Apart int
 	// Places is how many items may wait to be taken.
 	Places int
 	// Wait is how long an item waits to be taken.
@@ -47,11 +50,14 @@ type Queue[K comparable, I, O any] struct {
 	mu      sync.Mutex
 	waiting []*entry[K, I, O] // in the order of arrival
 	running int               // runners
+	taken   int               // items of the groups under way
 	busy    map[K]struct{}    // keys of the groups under way
+	seen    func(items int, waited time.Duration)
 }
 
 type entry[K comparable, I, O any] struct {
 	item   I
+	since  time.Time // that it waits
 	key    K
 	done   chan struct{} // closed when answer or thrown is there
 	answer O
@@ -61,17 +67,21 @@ type entry[K comparable, I, O any] struct {
 // New returns a queue whose groups are run by run. Two items are never under way together when key says the same of both.
 // It panics when a limit is not positive: the limits are constants of the caller's.
 func New[K comparable, I, O any](limits Limits, key func(I) K, run Run[I, O]) *Queue[K, I, O] {
-	if min(limits.Size, limits.Runners, limits.Places) < 1 || limits.Wait <= 0 {
+	if min(limits.Size, limits.Runners, limits.Places) < 1 || limits.Apart < 0 || limits.Wait <= 0 {
 		panic(fmt.Sprintf("limits of a group must be positive: %+v", limits))
 	}
 	return &Queue[K, I, O]{limits: limits, key: key, run: run, busy: make(map[K]struct{})}
 }
 
+// Watch tells seen of each group when it begins: how many items it has, and how long the first of them waited to be taken.
+// Seen returns at once. Watch is called before Do.
+func (q *Queue[K, I, O]) Watch(seen func(items int, waited time.Duration)) { q.seen = seen }
+
 // Do hands in the item and waits for its answer. Errors: ErrFull, ErrLate, or the context's while the item waits: it is
 // not run then, and never will be. Once it is taken its answer is waited for whatever the context says, because it may have
 // been committed. If run panics, Do panics with the same value in each caller of the group.
 func (q *Queue[K, I, O]) Do(ctx context.Context, item I) (O, error) {
-	e := &entry[K, I, O]{item: item, key: q.key(item), done: make(chan struct{})}
+	e := &entry[K, I, O]{item: item, since: time.Now(), key: q.key(item), done: make(chan struct{})}
 	if err := q.enter(ctx, e); err != nil {
 		return e.answer, err
 	}
@@ -106,7 +116,7 @@ func (q *Queue[K, I, O]) enter(ctx context.Context, e *entry[K, I, O]) error {
 		return ErrFull
 	}
 	q.waiting = append(q.waiting, e)
-	if q.running < q.limits.Runners {
+	if q.running < q.limits.Runners || q.taken+len(q.waiting) <= q.limits.Apart {
 		q.running++
 		go q.work(context.WithoutCancel(ctx))
 	}
@@ -134,6 +144,9 @@ func (q *Queue[K, I, O]) work(ctx context.Context) {
 		if len(taken) == 0 {
 			return
 		}
+		if q.seen != nil {
+			q.seen(len(taken), time.Since(taken[0].since))
+		}
 		q.answer(ctx, taken)
 		q.release(taken)
 		for _, e := range taken {
@@ -158,6 +171,7 @@ func (q *Queue[K, I, O]) take() []*entry[K, I, O] {
 	}
 	clear(q.waiting[len(rest):])
 	q.waiting = rest
+	q.taken += len(taken)
 	if len(taken) == 0 {
 		q.running--
 	}
@@ -167,6 +181,7 @@ func (q *Queue[K, I, O]) take() []*entry[K, I, O] {
 func (q *Queue[K, I, O]) release(taken []*entry[K, I, O]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.taken -= len(taken)
 	for _, e := range taken {
 		delete(q.busy, e.key)
 	}

@@ -79,6 +79,30 @@ func TestQueue(t *testing.T) {
 			}
 		})
 	})
+	t.Run("EachGroupIsToldWithItsSizeAndItsFirstOnesWait", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, limits())
+			type told struct {
+				items  int
+				waited time.Duration
+			}
+			seen := make(chan told, 100)
+			b.Watch(func(items int, waited time.Duration) { seen <- told{items, waited} })
+			var answers []<-chan said
+			answers = append(answers, b.do(t.Context(), 1), b.do(t.Context(), 2))
+			<-time.After(3 * time.Second)
+			answers = append(answers, b.do(t.Context(), 3))
+			<-time.After(time.Second)
+			close(b.proceed)
+			for _, c := range answers {
+				<-c
+			}
+			if first, second := <-seen, <-seen; first != (told{1, 0}) || second != (told{2, 4 * time.Second}) {
+				t.Errorf("told %v, then %v", first, second)
+			}
+		})
+	})
 	t.Run("WhoComesMeanwhileSharesTheNextGroup", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
@@ -98,6 +122,36 @@ func TestQueue(t *testing.T) {
 				if got := <-b.groups; !slices.Equal(got, w) {
 					t.Errorf("group %v, not %v", got, w)
 				}
+			}
+		})
+	})
+	t.Run("SoFewDoNotWaitForEachOther", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			l := limits()
+			l.Apart = 3
+			b := newBench(t, l)
+			for i := range 6 {
+				b.do(t.Context(), i)
+			}
+			for i := range 3 {
+				if got := <-b.groups; !slices.Equal(got, []int{i}) {
+					t.Errorf("group %v", got)
+				}
+			}
+			if len(b.groups) != 0 {
+				t.Errorf("%d more groups, though there are many by now", len(b.groups))
+			}
+			b.proceed <- struct{}{}
+			synctest.Wait()
+			if got := <-b.groups; !slices.Equal(got, []int{3, 4, 5}) {
+				t.Errorf("group %v", got)
+			}
+			close(b.proceed)
+			synctest.Wait()
+			b.do(t.Context(), 7)
+			if got := <-b.groups; !slices.Equal(got, []int{7}) {
+				t.Errorf("group %v", got)
 			}
 		})
 	})
@@ -223,7 +277,7 @@ func TestQueue(t *testing.T) {
 	t.Run("LimitsMustBePositive", func(t *testing.T) {
 		t.Parallel()
 		run := func(context.Context, []int) []int { return nil }
-		for _, l := range []Limits{{}, {1, 1, 1, 0}, {0, 1, 1, 1}, {1, 0, 1, 1}, {1, 1, 0, 1}} {
+		for _, l := range []Limits{{}, {1, 1, 0, 1, 0}, {0, 1, 0, 1, 1}, {1, 0, 0, 1, 1}, {1, 1, 0, 0, 1}, {1, 1, -1, 1, 1}} {
 			func() {
 				defer func() {
 					if recover() == nil {
@@ -243,7 +297,7 @@ func TestEveryItemHasItsOwnAnswer(t *testing.T) {
 	property.Check(t, func(r *rapid.T) {
 		l := Limits{
 			Size: rapid.IntRange(1, 9).Draw(r, "size"), Runners: rapid.IntRange(1, 3).Draw(r, "runners"),
-			Places: rapid.IntRange(1, 40).Draw(r, "places"), Wait: time.Duration(rapid.IntRange(1, 50).Draw(r, "wait")),
+			Places: rapid.IntRange(1, 40).Draw(r, "places"), Apart: rapid.IntRange(0, 5).Draw(r, "apart"), Wait: time.Duration(rapid.IntRange(1, 50).Draw(r, "wait")),
 		}
 		keys := rapid.IntRange(1, 10).Draw(r, "keys")
 		callers := rapid.IntRange(1, 40).Draw(r, "callers")
