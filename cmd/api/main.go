@@ -10,6 +10,7 @@ import (
 
 type settings struct {
 	app.Settings
+	app.Probe
 	Version app.VersionFlag `env:"-" help:"Print the version and end."`
 }
 
@@ -20,5 +21,8 @@ func run() int {
 	app.Parse(&s, "api", "It serves Holdfast's HTTP API. Settings are flags or HOLDFAST_… variables.")
 	ctx, release := app.Signals(context.Background())
 	defer release()
+	if s.Probe.Probe {
+		return app.Exit("api", app.ProbeAPI(ctx, s.Settings))
+	}
 	return app.Exit("api", app.RunAPI(ctx, s.Settings))
 }

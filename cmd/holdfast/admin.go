@@ -46,6 +46,7 @@ type workspaceCommand struct {
 	Create  workspaceCreate  `cmd:"" help:"Make a workspace."`
 	List    workspaceList    `cmd:"" help:"List workspaces."`
 	Suspend workspaceSuspend `cmd:"" help:"Refuse a workspace's writes and leave its work alone, or let both go on."`
+	Pause   workspacePause   `cmd:"" help:"Leave a workspace's work alone and go on accepting its writes, or let its work go on."`
 	Limit   workspaceLimit   `cmd:"" help:"Set how much a workspace may ask for and have waiting."`
 	Delete  workspaceDelete  `cmd:"" help:"Delete a workspace with everything in it."`
 	Policy  workspacePolicy  `cmd:"" help:"Show or replace what a workspace adds to how its conversations are read."`

@@ -6,14 +6,16 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/holdfast-memory/holdfast/internal/write"
 )
 
 type eventCommands struct {
 	Get    eventGet    `cmd:"" help:"Show one event."`
 	Wait   eventWait   `cmd:"" help:"Wait for the end of an event."`
 	List   eventList   `cmd:"" help:"List events, newest first."`
-	Retry  eventRetry  `cmd:"" help:"Authorise a new run of a failed event."`
-	Cancel eventCancel `cmd:"" help:"End an event before it stores anything."`
+	Retry  eventRetry  `cmd:"" help:"Authorise a new run of a failed event, or of many."`
+	Cancel eventCancel `cmd:"" help:"End an event, or many, before they store anything."`
 }
 
 // event is what is printed of one.
@@ -166,12 +168,20 @@ func (e event) what() string {
 
 type eventRetry struct {
 	remote
-	ID             string `arg:"" help:"The event's id."`
+	bulkFlags
+	ID             string `arg:"" optional:"" help:"The event's id."`
 	Generation     int    `env:"-" help:"The generation that was seen to fail (the present one)."`
 	IdempotencyKey string `name:"idempotency-key" env:"-" placeholder:"KEY" help:"A key in place of the generation."`
 }
 
 func (c *eventRetry) Run(s *session) error {
+	many, err := c.many(c.ID)
+	if err != nil {
+		return err
+	}
+	if many {
+		return s.bulk(write.BulkRetry, &c.bulkFlags, c.StateDir)
+	}
 	api, err := c.client()
 	if err != nil {
 		return err
@@ -202,10 +212,18 @@ func (c *eventRetry) Run(s *session) error {
 
 type eventCancel struct {
 	remote
-	ID string `arg:"" help:"The event's id."`
+	bulkFlags
+	ID string `arg:"" optional:"" help:"The event's id."`
 }
 
 func (c *eventCancel) Run(s *session) error {
+	many, err := c.many(c.ID)
+	if err != nil {
+		return err
+	}
+	if many {
+		return s.bulk(write.BulkCancel, &c.bulkFlags, c.StateDir)
+	}
 	api, err := c.client()
 	if err != nil {
 		return err

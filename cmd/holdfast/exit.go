@@ -15,6 +15,7 @@ const (
 	exitRefused  = 3 // the API refused the request: correct it before sending it again
 	exitTryAgain = 4 // it could not be reached, or asks to come again: the same request and key later
 	exitPending  = 5 // the event had not ended when the time to wait was over
+	exitStopped  = 6 // status: nothing runs there
 
 	exitInterrupted = 130 // a signal broke it off, and it cleaned up
 )

@@ -132,7 +132,8 @@ func (s *session) follow(api *client, got answer, most time.Duration) (moved, er
 		return moved{}, err
 	}
 	deadline := time.Now().Add(most)
-	shown := int64(-1)
+	bar := s.progress("memories and items")
+	defer bar.end()
 	for {
 		step := min(progressEvery, max(0, time.Until(deadline)))
 		path := "/v1/events/" + url.PathEscape(receipt.EventID) + "?wait=" + strconv.Itoa(int(step.Seconds()+0.999))
@@ -144,9 +145,8 @@ func (s *session) follow(api *client, got answer, most time.Duration) (moved, er
 		if err := got.read(&e); err != nil {
 			return moved{}, err
 		}
-		if e.Progress.Total > 0 && e.Progress.Done != shown {
-			shown = e.Progress.Done
-			fmt.Fprintf(s.err, "%d of %d memories and items\n", e.Progress.Done, e.Progress.Total)
+		if e.Progress.Total > 0 {
+			bar.show(e.Progress.Done, e.Progress.Total)
 		}
 		switch {
 		case e.Status == "SUCCEEDED":

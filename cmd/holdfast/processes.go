@@ -23,9 +23,3 @@ type repairCommand struct {
 func (c *repairCommand) Run(s *session) error {
 	return app.RunRepair(s.ctx, c.Settings, app.RepairMode{Once: c.Once, Every: c.Every, JSON: s.json}, s.out)
 }
-
-type versionCommand struct{}
-
-func (c *versionCommand) Run(s *session) error {
-	return s.show(map[string]string{"version": app.Version()}, "holdfast %s\n", app.Version())
-}

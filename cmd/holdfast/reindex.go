@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/holdfast-memory/holdfast/internal/app"
@@ -19,13 +18,13 @@ const progressEvery = time.Second
 // Run rebuilds everything and shows on standard error how far it is. What was done stays done when it is stopped or
 // fails.
 func (c *reindexCommand) Run(s *session) error {
-	var shown time.Time
+	bar := s.progress("memories")
 	done, err := app.Reindex(s.ctx, c.Database, c.Models, func(r repair.Reindex) {
-		if now := time.Now(); !r.Finished && now.Sub(shown) >= progressEvery {
-			shown = now
-			fmt.Fprintf(s.err, "%d of about %d memories\n", r.Done, r.Total)
+		if !r.Finished {
+			bar.show(r.Done, r.Total)
 		}
 	})
+	bar.end()
 	if err != nil {
 		if done.Model == "" {
 			return err

@@ -9,10 +9,18 @@ import (
 
 type upCommand struct {
 	app.Settings
-	Workers int `default:"1" help:"Workers in this process; 0 leaves them to cmd/worker."`
+	Workers  int  `default:"1" help:"Workers in this process; 0 leaves them to cmd/worker."`
+	Detach   bool `short:"d" env:"-" help:"Return when it is ready and let it run on; status, logs and stop are for it."`
+	Detached bool `env:"-" hidden:""`
 }
 
 func (c *upCommand) Run(s *session) error {
+	switch {
+	case c.Detached:
+		return c.runDetached(s)
+	case c.Detach:
+		return c.detach(s)
+	}
 	return app.RunUp(s.ctx, c.Settings, app.Up{Workers: c.Workers, Started: func(r app.Running) error {
 		return s.printRunning(r, c.Workers)
 	}})
@@ -28,6 +36,21 @@ type running struct {
 }
 
 func (s *session) printRunning(r app.Running, workers int) error {
+	if err := s.printReady(r); err != nil || s.json {
+		return err
+	}
+	return s.afterReady("Ctrl-C stops everything; the data stays.\n", workers)
+}
+
+// afterReady says how it ends, and what is missing.
+func (s *session) afterReady(end string, workers int) error {
+	if workers > 0 {
+		return s.show(nil, "%s", end)
+	}
+	return s.show(nil, "%s", end+workersText)
+}
+
+func (s *session) printReady(r app.Running) error {
 	if s.json {
 		line, err := json.Marshal(running{API: r.API, Key: r.Key, DatabaseURL: r.DatabaseURL, NATSURL: r.NATSURL, PIDs: r.PIDs})
 		if err != nil {
@@ -35,13 +58,7 @@ func (s *session) printRunning(r app.Running, workers int) error {
 		}
 		return s.raw(line)
 	}
-	if err := s.show(nil, upText, r.API, r.Key, r.API, r.Key, r.API, r.Key, r.API, r.Key); err != nil {
-		return err
-	}
-	if workers > 0 {
-		return nil
-	}
-	return s.show(nil, workersText)
+	return s.show(nil, upText, r.API, r.Key, r.API, r.Key, r.API, r.Key, r.API, r.Key)
 }
 
 const upText = `
@@ -62,7 +79,6 @@ Find it:
 
 curl -sS %s/v1/memories/search -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{"user_id":"ada","query":"Where does Ada live?"}'
 
-Ctrl-C stops everything; the data stays.
 `
 
 const workersText = `

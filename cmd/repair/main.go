@@ -11,6 +11,7 @@ import (
 type settings struct {
 	app.Settings
 	app.RepairMode
+	app.Probe
 	Version app.VersionFlag `env:"-" help:"Print the version and end."`
 }
 
@@ -22,5 +23,8 @@ func run() int {
 		"and checks the books. It ends with 1 when something doesn't add up. Several at once are harmless.")
 	ctx, release := app.Signals(context.Background())
 	defer release()
+	if s.Probe.Probe {
+		return app.Exit("repair", app.ProbeRepair(ctx, s.Settings))
+	}
 	return app.Exit("repair", app.RunRepair(ctx, s.Settings, s.RepairMode, os.Stdout))
 }

@@ -10,6 +10,7 @@ import (
 
 type settings struct {
 	app.Settings
+	app.Probe
 	Version app.VersionFlag `env:"-" help:"Print the version and end."`
 }
 
@@ -20,5 +21,8 @@ func run() int {
 	app.Parse(&s, "worker", "It runs Holdfast's tasks. Settings are flags or HOLDFAST_… variables.")
 	ctx, release := app.Signals(context.Background())
 	defer release()
+	if s.Probe.Probe {
+		return app.Exit("worker", app.ProbeWorker(ctx, s.Settings))
+	}
 	return app.Exit("worker", app.RunWorker(ctx, s.Settings))
 }

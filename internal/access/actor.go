@@ -16,6 +16,8 @@ type Actor struct {
 	RequestID string
 	// Occasion tells this request or command from all others: what it repeats because an answer got lost is one act.
 	Occasion uuid.UUID
+	// Bulk is the bulk that the act is one of, the zero id for an act by itself.
+	Bulk uuid.UUID
 }
 
 type actorKey struct{}

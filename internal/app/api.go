@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -10,9 +9,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/credit"
 	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/httpapi"
-	"github.com/holdfast-memory/holdfast/internal/obs"
 	"github.com/holdfast-memory/holdfast/internal/recall"
-	"github.com/holdfast-memory/holdfast/internal/task"
 	"github.com/holdfast-memory/holdfast/internal/write"
 )
 
@@ -27,11 +24,11 @@ func (c *core) newAPI(listener net.Listener) (*httpapi.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build API: %w", err)
 	}
-	accepter, err := write.NewAccepter(countedAccepts{c.db, c.metrics}, c.wakeups, prices, policy)
+	accepter, err := write.NewAccepter(countedAccepts{minuteAccepts{c.db, c.minutes}, c.metrics}, c.wakeups, prices, policy)
 	if err != nil {
 		return nil, fmt.Errorf("build API: %w", err)
 	}
-	writer, err := write.NewWriter(countedWrites{c.db, c.metrics}, c.wakeups, c.embedder, prices)
+	writer, err := write.NewWriter(countedWrites{minuteWrites{c.db, c.minutes}, c.metrics}, c.wakeups, c.embedder, prices)
 	if err != nil {
 		return nil, fmt.Errorf("build API: %w", err)
 	}
@@ -60,6 +57,7 @@ func (c *core) newAPI(listener net.Listener) (*httpapi.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build API: %w", err)
 	}
+	deps = httpapi.Noting(deps)
 	mounts, err := c.mounts(deps)
 	if err != nil {
 		return nil, fmt.Errorf("build API: %w", err)
@@ -68,9 +66,15 @@ func (c *core) newAPI(listener net.Listener) (*httpapi.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build API: %w", err)
 	}
-	return httpapi.New(deps, httpapi.Config{
-		Listener: listener, RateLimit: c.settings.RateLimit, Shed: c.metrics.Shed, Observe: c.metrics.Request, Dialects: []httpapi.Dialect{items}, Guests: []httpapi.Guest{mem0}, Mounts: mounts,
+	server, err := httpapi.New(deps, httpapi.Config{
+		Listener: listener, RateLimit: c.settings.RateLimit, Shed: c.metrics.Shed, Observe: c.metrics.Request, Trace: c.trace(), Dialects: []httpapi.Dialect{items}, Guests: []httpapi.Guest{mem0}, Mounts: mounts,
 	})
+	if err != nil {
+		return nil, err
+	}
+	c.metrics.WatchStreams(server.Following)
+	c.metrics.WatchQueue(c.watched.Facts)
+	return server, nil
 }
 
 // shedding is the core whose store refuses who would wait too long for a connection.
@@ -110,32 +114,6 @@ func (c *core) addReaders(deps *httpapi.Deps) error {
 	}
 	deps.Events, deps.Memories, deps.Searcher, deps.Credits, deps.Health = events, memories, searcher, credits, health
 	return nil
-}
-
-// countedAccepts counts what is decided about inferred adds.
-type countedAccepts struct {
-	store   write.AcceptStore
-	metrics *obs.Metrics
-}
-
-func (s countedAccepts) Accept(ctx context.Context, items []write.Acceptance) []write.Accepted {
-	answers := s.store.Accept(ctx, items)
-	for i, a := range answers {
-		s.metrics.Accept(string(items[i].Kind), verdict(a.Replayed, a.Refused), refusal(a.Refused))
-	}
-	return answers
-}
-
-// countedWrites counts what is decided about verbatim adds.
-type countedWrites struct {
-	store   write.NowStore
-	metrics *obs.Metrics
-}
-
-func (s countedWrites) WriteNow(ctx context.Context, w write.Written) (write.Stored, *task.Hint, error) {
-	stored, hint, err := s.store.WriteNow(ctx, w)
-	s.metrics.Accept(string(task.Add), verdict(stored.Replayed, err), refusal(err))
-	return stored, hint, err
 }
 
 func verdict(replayed bool, err error) string {

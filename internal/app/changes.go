@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-memory/holdfast/internal/credit"
 	"github.com/holdfast-memory/holdfast/internal/httpapi"
@@ -18,7 +19,7 @@ func (c *core) addChanges(deps *httpapi.Deps, prices credit.Prices) error {
 	if err != nil {
 		return err
 	}
-	batcher, err := write.NewBatcher(countedAccepts{c.db, c.metrics}, c.wakeups, prices)
+	batcher, err := write.NewBatcher(countedAccepts{minuteAccepts{c.db, c.minutes}, c.metrics}, c.wakeups, prices)
 	if err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func (c *core) addChanges(deps *httpapi.Deps, prices credit.Prices) error {
 	if deps.Exports, err = recall.NewExports(c.db); err != nil {
 		return err
 	}
-	if deps.Mover, err = write.NewMover(countedAccepts{c.db, c.metrics}, countedImports{c.db, c.metrics}, c.wakeups); err != nil {
+	if deps.Mover, err = write.NewMover(countedAccepts{minuteAccepts{c.db, c.minutes}, c.metrics}, countedImports{c.db, c.metrics}, c.wakeups); err != nil {
 		return err
 	}
 	deps.Eraser, err = c.newEraser()
@@ -50,8 +51,9 @@ type countedImports struct {
 }
 
 func (s countedImports) AcceptImport(ctx context.Context, item write.Acceptance, parts write.Parts) write.Accepted {
+	began := time.Now()
 	a := s.store.AcceptImport(ctx, item, parts)
-	s.metrics.Accept(string(item.Kind), verdict(a.Replayed, a.Refused), refusal(a.Refused))
+	s.metrics.Accept(string(item.Kind), verdict(a.Replayed, a.Refused), refusal(a.Refused), time.Since(began))
 	return a
 }
 
@@ -71,8 +73,9 @@ type countedErases struct {
 }
 
 func (s countedErases) BeginErase(ctx context.Context, e write.Erasing) (write.Erased, *task.Hint, error) {
+	began := time.Now()
 	begun, hint, err := s.EraseStore.BeginErase(ctx, e)
-	s.metrics.Accept(string(task.Erase), verdict(begun.Replayed, err), refusal(err))
+	s.metrics.Accept(string(task.Erase), verdict(begun.Replayed, err), refusal(err), time.Since(began))
 	return begun, hint, err
 }
 
@@ -83,11 +86,12 @@ type countedChanges struct {
 }
 
 func (s countedChanges) Change(ctx context.Context, c write.Changing) (write.Changed, *task.Hint, error) {
+	began := time.Now()
 	changed, hint, err := s.store.Change(ctx, c)
 	kind := task.Update
 	if c.Change.Delete {
 		kind = task.Delete
 	}
-	s.metrics.Accept(string(kind), verdict(changed.Replayed, err), refusal(err))
+	s.metrics.Accept(string(kind), verdict(changed.Replayed, err), refusal(err), time.Since(began))
 	return changed, hint, err
 }

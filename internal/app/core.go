@@ -12,7 +12,9 @@ import (
 
 	"github.com/holdfast-memory/holdfast/internal/model"
 	"github.com/holdfast-memory/holdfast/internal/obs"
+	"github.com/holdfast-memory/holdfast/internal/obs/tracing"
 	"github.com/holdfast-memory/holdfast/internal/postgres"
+	"github.com/holdfast-memory/holdfast/internal/repair"
 	"github.com/holdfast-memory/holdfast/internal/wakeup"
 )
 
@@ -36,16 +38,20 @@ const (
 
 // core is what the parts of one process share.
 type core struct {
-	settings  Settings
-	log       zerolog.Logger
-	metrics   *obs.Metrics
-	db        *postgres.DB
-	api       *postgres.DB // the API's way to the database: db itself, unless it has a login of its own
-	sealing   postgres.Sealing
-	watched   *postgres.DB // the same database over connections that no work uses
-	wakeups   wakeups
-	extractor model.Extractor
-	embedder  model.Embedder
+	settings Settings
+	log      zerolog.Logger
+	metrics  *obs.Metrics
+	minutes  *obs.Minutes
+	// repairTotals is set before the process starts, where repair runs in it.
+	repairTotals func() map[string]repair.Result
+	db           *postgres.DB
+	api          *postgres.DB // the API's way to the database: db itself, unless it has a login of its own
+	sealing      postgres.Sealing
+	watched      *postgres.DB // the same database over connections that no work uses
+	wakeups      wakeups
+	extractor    model.Extractor
+	embedder     model.Embedder
+	tracer       *tracing.Tracer // nil without
 }
 
 // openCore opens database and NATS. The database must be reachable and migrated; NATS need not be there.
@@ -54,6 +60,7 @@ func openCore(ctx context.Context, s Settings, log zerolog.Logger, process strin
 		return nil, fmt.Errorf("settings: %w", err)
 	}
 	c := &core{settings: s, log: log, metrics: obs.NewMetrics(Version())}
+	c.minutes = c.newMinutes()
 	if c.extractor, err = s.NewExtractor(); err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
@@ -61,6 +68,9 @@ func openCore(ctx context.Context, s Settings, log zerolog.Logger, process strin
 		return nil, fmt.Errorf("settings: %w", err)
 	}
 	if err := requireMigrated(ctx, s.Database); err != nil {
+		return nil, err
+	}
+	if err := c.openTracing(ctx, process, os.Getenv); err != nil {
 		return nil, err
 	}
 	if c.sealing, err = s.sealing(); err != nil {
@@ -78,14 +88,15 @@ func openCore(ctx context.Context, s Settings, log zerolog.Logger, process strin
 		c.db.Close()
 		return nil, err
 	}
-	c.metrics.WatchQueue(c.watched.Facts)
+	c.watchPool("main", c.db)
 	warnOfPlainText(s, log)
 	if s.NATSURL == "" {
 		log.Warn().Msg("no NATS URL is set: tasks are found by polling only")
 		return c, nil
 	}
 	client, err := wakeup.Connect(ctx, wakeup.Config{
-		URL: s.NATSURL.Reveal(), Name: "holdfast-" + process, AckWait: s.LeaseTTL + ackMargin, Log: log, Link: s.link(process),
+		URL: s.NATSURL.Reveal(), Name: "holdfast-" + process, AckWait: s.LeaseTTL + ackMargin, Replicas: s.NATSReplicas,
+		Log: log, Link: s.link(process),
 	})
 	if err != nil {
 		c.db.Close()
@@ -118,7 +129,7 @@ func openPool(ctx context.Context, d Database, conns int32) (*postgres.DB, error
 
 // store is how this process's stores behave, whoever they log in as.
 func (c *core) store() postgres.Config {
-	return postgres.Config{MaxPending: c.settings.MaxPending, Sealing: c.sealing, GroupCommit: c.settings.GroupCommit}
+	return postgres.Config{MaxPending: c.settings.MaxPending, Sealing: c.sealing, GroupCommit: c.settings.GroupCommit, Grouped: c.metrics.Group}
 }
 
 // openStore opens a pool with what the settings say of the database and cfg of the rest.
@@ -188,7 +199,9 @@ func (c *core) close(ctx context.Context) error {
 	if c.api != c.db {
 		err = errors.Join(err, closePool(c.api))
 	}
-	return errors.Join(err, closePool(c.db), closePool(c.watched))
+	err = errors.Join(err, closePool(c.db), closePool(c.watched))
+	c.closeTracing(ctx)
+	return err
 }
 
 // closePool waits for borrowed connections, but not for ever: they end with the process anyway.

@@ -24,9 +24,20 @@ func (w wakeups) Publish(ctx context.Context, hint task.Hint) {
 		return
 	}
 	_ = w.client.Publish(ctx, wakeup.Hint{
-		TaskID: hint.TaskID, WorkspaceID: hint.WorkspaceID, HintSeq: hint.Seq, Class: hint.Priority,
+		TaskID: hint.TaskID, WorkspaceID: hint.WorkspaceID, HintSeq: hint.Seq, Class: hint.Priority, Trace: traceOf(ctx),
 	})
 }
+
+// traceOf is where in a trace the work of ctx is done, as hints carry it.
+func traceOf(ctx context.Context) map[string]string {
+	if at := task.OriginOf(ctx); !at.IsZero() {
+		return map[string]string{traceParent: at.Parent()}
+	}
+	return nil
+}
+
+// traceParent is the key of W3C trace context in a hint.
+const traceParent = "traceparent"
 
 // Notify implements write.Notifier and worker.Notifier. Whoever waits reads again by itself.
 func (w wakeups) Notify(ctx context.Context, workspace, event uuid.UUID) {
@@ -102,7 +113,7 @@ type delivery struct{ d wakeup.Delivery }
 
 func (d delivery) Hint() task.Hint {
 	h := d.d.Hint
-	return task.Hint{TaskID: h.TaskID, WorkspaceID: h.WorkspaceID, Seq: h.HintSeq, Priority: h.Class}
+	return task.Hint{TaskID: h.TaskID, WorkspaceID: h.WorkspaceID, Seq: h.HintSeq, Priority: h.Class, Origin: task.ParseOrigin(h.Trace[traceParent])}
 }
 
 func (d delivery) Ack(context.Context) error     { return d.d.Ack() }

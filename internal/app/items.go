@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-memory/holdfast/internal/credit"
 	"github.com/holdfast-memory/holdfast/internal/httpapi"
@@ -33,11 +34,12 @@ type countedItems struct {
 }
 
 func (s countedItems) KeepItems(ctx context.Context, ask write.ItemsAsk) (write.ItemsKept, error) {
+	began := time.Now()
 	kept, err := s.ItemStore.KeepItems(ctx, ask)
 	queued := false
 	for _, state := range kept.Items {
 		queued = queued || state.Queued
 	}
-	s.metrics.Accept(string(task.Item), verdict(err == nil && !queued, err), refusal(err))
+	s.metrics.Accept(string(task.Item), verdict(err == nil && !queued, err), refusal(err), time.Since(began))
 	return kept, err
 }

@@ -38,6 +38,7 @@ func (c *core) openAPI(ctx context.Context, d Database) error {
 	db, err := openStore(ctx, d, c.store())
 	if err == nil {
 		c.api = db
+		c.watchPool("api", db)
 	}
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/httpapi/mcp"
 )
 
-// mounts builds what is served beside the routes: the tools for agents, the reference, and what operators do.
+// mounts builds what is served beside the routes: the tools for agents, the reference, what operators do, and the console.
 func (c *core) mounts(deps httpapi.Deps) ([]httpapi.Mount, error) {
 	tools, err := mcp.New(mcp.Deps{
 		Accepter: deps.Accepter, Changer: deps.Changer, Events: deps.Events, Memories: deps.Memories, Searcher: deps.Searcher,
@@ -22,5 +22,9 @@ func (c *core) mounts(deps httpapi.Deps) ([]httpapi.Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []httpapi.Mount{tools, reference, operators}, nil
+	pages, err := c.newConsole(deps)
+	if err != nil {
+		return nil, err
+	}
+	return []httpapi.Mount{tools, reference, operators, pages}, nil
 }

@@ -23,8 +23,12 @@ func (c *core) newAdmin() (httpapi.Mount, error) {
 	if err != nil {
 		return httpapi.Mount{}, err
 	}
+	bulk, err := c.newBulk()
+	if err != nil {
+		return httpapi.Mount{}, err
+	}
 	return admin.New(admin.Deps{
-		Operators: c.db, Workspaces: o, Deleter: o, Granter: o, Keys: o, Acts: c.db, Health: health, Work: c.watched,
+		Operators: c.db, Workspaces: o, Deleter: o, Granter: o, Keys: o, Acts: c.db, Health: health, Work: c.watched, Bulk: bulk, Pauses: o,
 	})
 }
 

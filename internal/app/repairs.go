@@ -47,6 +47,7 @@ func RunRepair(ctx context.Context, s Settings, mode RepairMode, out io.Writer) 
 	if err := p.addRepair(); err != nil {
 		return errors.Join(err, p.stop(ctx))
 	}
+	p.addMinutes("repair")
 	return p.run(ctx, nil)
 }
 
@@ -71,6 +72,8 @@ func (p *process) addRepair() error {
 		return err
 	}
 	p.core.metrics.WatchRepair(repairer.Totals)
+	p.core.repairTotals = repairer.Totals
+	p.core.metrics.WatchQueue(p.core.watched.Facts)
 	p.add("repair", repairer, repairStop)
 	p.add("nats watch", &loop{run: func(ctx context.Context) {
 		p.core.watch(ctx, func(context.Context) { repairer.Kick() })

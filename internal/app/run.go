@@ -62,6 +62,7 @@ func RunAPI(ctx context.Context, s Settings) error {
 	if err := p.addAPI(listener); err != nil {
 		return errors.Join(err, p.stop(ctx))
 	}
+	p.addMinutes("api")
 	p.addWatch()
 	return p.run(ctx, nil)
 }
@@ -75,6 +76,7 @@ func RunWorker(ctx context.Context, s Settings) error {
 	if err := p.addWorkers(ctx, 1); err != nil {
 		return errors.Join(unlessStopped(ctx, err), p.stop(ctx))
 	}
+	p.addMinutes("worker")
 	p.addWatch()
 	return p.run(ctx, nil)
 }

@@ -119,6 +119,31 @@ func (r *servers) watch(ctx context.Context, fail func(error)) {
 	}
 }
 
+const (
+	// serverLogBytes bounds the private database's log, of which as much again is kept; it says little but of start and stop.
+	serverLogBytes = 10 << 20
+	logLook        = time.Minute
+)
+
+// shortenLog keeps the private database's log within its bound until ctx ends. A log that can't be shortened is looked at
+// again: it is no reason to stop.
+func (r *servers) shortenLog(ctx context.Context) {
+	if r.postgres == nil {
+		<-ctx.Done()
+		return
+	}
+	look := time.NewTicker(logLook)
+	defer look.Stop()
+	for {
+		_ = localdev.ShortenLog(r.postgres.LogPath(), serverLogBytes)
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // stop ends NATS and then the database. It may be called twice.
 func (r *servers) stop(ctx context.Context) error {
 	var errs []error

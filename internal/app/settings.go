@@ -56,6 +56,7 @@ type Work struct {
 	FailedInputRetention time.Duration `name:"failed-input-retention" default:"168h" help:"How long the input of a failed task is kept for a retry by hand."`
 	ActRetention         time.Duration `name:"act-retention" default:"9600h" help:"How long the log of acts is kept; at least 720h."`
 	HintAge              time.Duration `name:"hint-age" default:"30s" hidden:"" help:"How long a due task waits before repair hints it again."`
+	MinuteInterval       time.Duration `name:"minute-interval" default:"1m" hidden:"" help:"How often a process keeps the numbers that the console draws."`
 }
 
 // Limits keep one workspace from taking everything. Those of a workspace or a key itself come first.
@@ -73,6 +74,7 @@ type NATS struct {
 	NATSCAFile   string       `name:"nats-ca-file" placeholder:"FILE" help:"Certificates of the authorities that may vouch for NATS (those of the system); with it TLS is demanded."`
 	NATSCertFile string       `name:"nats-cert-file" placeholder:"FILE" help:"A client certificate for NATS, where it wants one."`
 	NATSKeyFile  string       `name:"nats-key-file" placeholder:"FILE" help:"Its key, mode 0600."`
+	NATSReplicas int          `name:"nats-replicas" default:"1" help:"On how many servers of a NATS cluster the stream is kept that this process makes: 1, 3 or 5. What is there stays as it is."`
 }
 
 // link is how a process of that name shows itself to NATS.
@@ -97,7 +99,7 @@ type Settings struct {
 	// AdminProfiles is off by default: a profile slows the process down.
 	AdminProfiles bool     `name:"admin-profiles" help:"Serve Go's profiles under /debug/pprof of the admin listener."`
 	MCPOrigins    []string `name:"mcp-origins" placeholder:"ORIGIN" help:"Pages that may call /mcp from a browser beside those of the API's own host, as https://host:port, separated by commas."`
-	GroupCommit   bool     `name:"group-commit" default:"true" negatable:"" help:"Writes that an API process accepts at the same time share a commit."`
+	GroupCommit   bool     `name:"group-commit" default:"true" negatable:"" help:"What a process accepts, claims or commits at the same time shares a commit."`
 	LogLevel      string   `name:"log-level" enum:"debug,info,warn,error" default:"info" help:"What goes to standard error: debug, info, warn or error."`
 }
 
@@ -122,6 +124,10 @@ func (s Settings) Validate() error {
 			repair.MinKeyRetention, s.FailedInputRetention)
 	case s.ActRetention < operator.MinActRetention:
 		return fmt.Errorf("act-retention must be at least %s, not %s", operator.MinActRetention, s.ActRetention)
+	case s.NATSReplicas != 1 && s.NATSReplicas != 3 && s.NATSReplicas != 5:
+		return fmt.Errorf("nats-replicas must be 1, 3 or 5, not %d", s.NATSReplicas)
+	case s.MinuteInterval < 100*time.Millisecond || s.MinuteInterval > maxInterval:
+		return fmt.Errorf("minute-interval must be 100ms to %s, not %s", maxInterval, s.MinuteInterval)
 	case s.HintAge < 0:
 		return errors.New("hint-age is negative")
 	case min(s.RateLimit, s.MaxPending, s.WorkspaceLeases) < 0 || max(s.RateLimit, s.MaxPending, s.WorkspaceLeases) > maxLimit:

@@ -59,7 +59,7 @@ func TestSettings(t *testing.T) {
 			MAX_ATTEMPTS RETRY_BASE OUTPUT_RETRIES WORKER_SLOTS WORKER_POLL REPAIR_INTERVAL FAILED_INPUT_RETENTION LOG_LEVEL
 			DATABASE_URL DATABASE_POOLER DATABASE_DIRECT_URL NATS_URL
 			ENCRYPTION_KEYS ENCRYPTION_KEYS_FILE ENCRYPTION_OPEN_ONLY
-			NATS_NKEY_FILE NATS_CA_FILE NATS_CERT_FILE NATS_KEY_FILE`) {
+			NATS_NKEY_FILE NATS_CA_FILE NATS_CERT_FILE NATS_KEY_FILE NATS_REPLICAS`) {
 			if !slices.Contains(names, "HOLDFAST_"+want) {
 				t.Errorf("HOLDFAST_%s is missing", want)
 			}
@@ -82,7 +82,7 @@ func TestSettings(t *testing.T) {
 		t.Parallel()
 		for _, arg := range []string{
 			"--lease-ttl=999ms", "--worker-poll=-1s", "--repair-interval=1ms", "--failed-input-retention=800h", "--max-attempts=0",
-			"--output-retries=-1", "--retry-base=1h", "--extractor=magic", "--database-pooler=session", "--log-level=loud",
+			"--output-retries=-1", "--retry-base=1h", "--extractor=magic", "--database-pooler=session", "--log-level=loud", "--nats-replicas=2",
 		} {
 			if _, _, err := parsed(t, arg); err == nil {
 				t.Errorf("%s was taken", arg)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/holdfast-memory/holdfast/internal/model"
 )
@@ -33,6 +34,10 @@ type Running struct {
 	NATSURL     string `json:"nats_url"`
 	Admin       string `json:"admin,omitempty"`
 	PIDs        PIDs   `json:"pids"`
+	Version     string `json:"version,omitempty"`
+	// StartedAt is when it was ready, by this machine's clock.
+	StartedAt time.Time `json:"started_at,omitzero"`
+	Detached  bool      `json:"detached,omitempty"`
 }
 
 // StateDir returns the directory that is meant: the given one, or the default of this user.

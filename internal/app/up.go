@@ -4,23 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-memory/holdfast/internal/access"
 	"github.com/holdfast-memory/holdfast/internal/localdev"
 	"github.com/holdfast-memory/holdfast/internal/model"
+	"github.com/holdfast-memory/holdfast/internal/obs"
 	"github.com/holdfast-memory/holdfast/internal/postgres"
 )
 
 // Up says how `holdfast up` runs. Workers is how many run in the process; 0 leaves them to processes of their own.
-// Started is called once when everything is ready; its error ends the program.
+// Started is called once when everything is ready; its error ends the program. Log is where its log goes, standard error
+// without one.
 type Up struct {
-	Workers int
-	Started func(Running) error
+	Workers  int
+	Started  func(Running) error
+	Log      io.Writer
+	Detached bool
 }
 
 // maxWorkers bounds the workers of one process: each has slots of its own, and more processes do better.
@@ -35,7 +41,7 @@ func RunUp(ctx context.Context, s Settings, up Up) (err error) {
 	if err := s.Validate(); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
-	log, err := Logger(s, "up")
+	log, err := upLogger(s, up.Log)
 	if err != nil {
 		return err
 	}
@@ -78,6 +84,13 @@ func RunUp(ctx context.Context, s Settings, up Up) (err error) {
 	return upProcess(ctx, c, run, up, owner)
 }
 
+func upLogger(s Settings, to io.Writer) (zerolog.Logger, error) {
+	if to == nil {
+		return Logger(s, "up")
+	}
+	return obs.NewLogger(to, s.LogLevel, "up")
+}
+
 // unlessStopped is the error of a step of the start, nil when the program was told to stop meanwhile: a start that is
 // broken off is a stop, and what it says of itself then is no finding.
 func unlessStopped(ctx context.Context, err error) error {
@@ -98,7 +111,8 @@ func upProcess(ctx context.Context, c *core, run *servers, up Up, owner model.Se
 	running := Running{
 		API: "http://" + listener.Addr().String(), Key: key.Reveal(),
 		DatabaseURL: owner.Reveal(), NATSURL: c.settings.NATSURL.Reveal(),
-		PIDs: PIDs{Holdfast: os.Getpid(), Postgres: run.databasePID()},
+		PIDs:    PIDs{Holdfast: os.Getpid(), Postgres: run.databasePID()},
+		Version: Version(), StartedAt: time.Now().UTC().Truncate(time.Second), Detached: up.Detached,
 	}
 	if p.admin != nil {
 		running.Admin = "http://" + p.admin.Addr()
@@ -145,6 +159,8 @@ func (p *process) assemble(ctx context.Context, run *servers, workers int) (acce
 	if err := p.addRepair(); err != nil {
 		return key, nil, err
 	}
+	p.addMinutes("up")
+	p.add("database log", &loop{run: run.shortenLog}, natsStop)
 	p.add("database watch", &loop{run: func(ctx context.Context) { run.watch(ctx, p.fail) }}, natsStop)
 	return key, listener, nil
 }

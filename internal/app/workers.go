@@ -42,11 +42,15 @@ func (c *core) newWorker(ctx context.Context) (*workerPart, error) {
 	cfg.Slots, cfg.Poll = c.settings.WorkerSlots, c.settings.WorkerPoll
 	cfg.WorkspaceLeases = c.settings.WorkspaceLeases
 	cfg.Policy, cfg.Log = c.settings.policy(), c.log
-	w, err := worker.New(worker.Deps{
+	deps := worker.Deps{
 		Claims: c.db, Steps: c.db, Providers: c.db, Known: c.db, Beats: beats, Extractor: c.extractor, Embedder: c.embedder,
-		Wakeups: hints, Publisher: c.wakeups, Notifier: c.wakeups, Observer: c.metrics.Worker(), Jobs: c.jobs(),
+		Wakeups: hints, Publisher: c.wakeups, Notifier: c.wakeups, Observer: c.minutes.Worker(c.metrics.Worker(cfg.Slots)), Jobs: c.jobs(),
 		Deliveries: c.db, Deliverer: receivers,
-	}, cfg)
+	}
+	if c.tracer != nil {
+		deps.Tracer = c.tracer
+	}
+	w, err := worker.New(deps, cfg)
 	if err != nil {
 		beats.Close()
 		return nil, err

@@ -46,11 +46,15 @@ func placeOf(pkg string) (place, bool) {
 	switch {
 	case strings.HasPrefix(pkg, "internal/httpapi/"):
 		return place{levelAdapter, "internal/httpapi"}, true
+	case strings.HasPrefix(pkg, "internal/obs/"):
+		return place{levelAdapter, "internal/obs"}, true
 	case strings.HasPrefix(pkg, "cmd/"):
 		return place{levelCmd, pkg}, true
 	case pkg == "internal/testkit" || strings.HasPrefix(pkg, "internal/testkit/"):
 		return place{levelTests, "internal/testkit"}, true
 	case pkg == "internal/endtoend": // tests of the real binaries
+		return place{levelTests, pkg}, true
+	case pkg == "internal/cluster": // servers that fail over, which only its own tests run
 		return place{levelTests, pkg}, true
 	case pkg == "internal/chaos": // the kill harness, which only its own tests run
 		return place{levelTests, pkg}, true
@@ -97,6 +101,11 @@ func technologies() []technology {
 			name:     "Echo",
 			prefixes: []string{"github.com/labstack/echo/"},
 			owners:   []string{"internal/httpapi", "internal/httpapi/"},
+		},
+		{
+			name:     "OpenTelemetry",
+			prefixes: []string{"go.opentelemetry.io/"},
+			owners:   []string{"internal/obs/tracing"},
 		},
 		{
 			name:     "the MCP SDK",

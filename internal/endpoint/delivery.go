@@ -68,8 +68,9 @@ type Delivery struct {
 }
 
 // Selection is what a replay sends again: the deliveries that were made in [Since, Until), all of them or those that
-// failed. Nil is no bound.
+// failed, or the one of a message. Nil is no bound.
 type Selection struct {
+	Message    *uuid.UUID
 	Since      *time.Time
 	Until      *time.Time
 	FailedOnly bool

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/holdfast-memory/holdfast/internal/testkit"
+	"github.com/holdfast-memory/holdfast/internal/testkit/collector"
 )
 
 // TestCanaries sends a word of its own through every place where input enters, in all dialects and to all ends, and then
 // looks for each in everything that comes out: the tables, the logs of all processes and of PostgreSQL, what NATS sends and
-// stores, metrics, refusals, webhooks, the stream, pages, and the log of acts.
+// stores, metrics, spans, refusals, webhooks, the stream, pages, and the log of acts.
 func TestCanaries(t *testing.T) {
 	t.Parallel()
 	pg := testkit.PrivatePostgres(t, false)
@@ -19,6 +20,8 @@ func TestCanaries(t *testing.T) {
 		"HOLDFAST_WEBHOOK_ALLOW_NETWORKS=127.0.0.0/8", "HOLDFAST_LEASE_TTL=1s")
 	y := newSpy(s)
 	y.credentials(pg.URL())
+	spans := collector.New(t)
+	s.env = append(s.env, spans.Env()...)
 	api := s.startAPI("HOLDFAST_ADMIN_LISTEN=127.0.0.1:0")
 	y.listens()
 	y.follows()
@@ -29,6 +32,9 @@ func TestCanaries(t *testing.T) {
 	workers := y.works()
 	y.ends()
 	y.finds("when it has ended", func(tr trace) string { return tr.done })
+	if kinds := one[string](s, `SELECT coalesce(string_agg(DISTINCT kind, ' '), '') FROM tasks WHERE trace IS NULL AND kind <> 'webhook_delivery'`); kinds != "" {
+		t.Errorf("tasks of %s don't know their request", kinds)
+	}
 	y.isRefused()
 	y.finds("after refusals", func(tr trace) string { return tr.done })
 	y.commands()
@@ -56,6 +62,7 @@ func TestCanaries(t *testing.T) {
 	for _, p := range workers {
 		y.hears("logs of workers", []byte(p.Stdout()+p.Stderr()))
 	}
+	y.hears("spans", spans.Raw())
 	y.hears("logs of the API", []byte(api.Stdout()+api.Stderr()))
 	y.reads("log of PostgreSQL", pg.LogPath())
 	y.silent()

@@ -224,7 +224,7 @@ func outputs() map[string]string {
 		"output of commands": "audit", "log of PostgreSQL": "database system is ready to accept connections", "refusals": `"code":"INVALID_BODY"`,
 		"messages of NATS": "Nats-Msg-Id", "store of NATS": "", "/metrics": "holdfast_", "/healthz": "ok", "/readyz": "ready",
 		"bodies of webhooks": "event.succeeded", "the stream": "event.succeeded", "pages": "openapi", "the log of acts": "scope.erase",
-		"requests to the model": "",
+		"requests to the model": "", "spans": "claim memory_infer",
 	}
 }
 

@@ -161,6 +161,9 @@ func (s *Server) takeID(c echo.Context, op *operation, this *call) error {
 	if !ok {
 		return fault.New(op.notFound)
 	}
+	if op.prefix == eventPrefix {
+		this.event = id
+	}
 	c.SetParamValues(id.String())
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/command"
 	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/httpapi/contract"
+	"github.com/holdfast-memory/holdfast/internal/task"
 )
 
 const (
@@ -38,6 +39,7 @@ type call struct {
 	caller    access.Caller
 	key       *command.Key
 	code      fault.Code                 // of the refusal, empty without one
+	event     uuid.UUID                  // that it made or is about, nil for none
 	leave     func()                     // gives the request's place among the working ones back; may be called again
 	left      func() bool                // tells whether the client has gone
 	refuse    func(contract.Problem) any // the form of a guest's refusals, nil for the native one
@@ -60,8 +62,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	began, asked := time.Now(), method(r)
 	client := r.Context()
 	c := &call{requestID: requestID(r), path: r.URL.EscapedPath(), route: unmatched, leave: func() {}, left: func() bool { return client.Err() != nil }}
-	log := s.deps.Log.With().Str("request_id", c.requestID).Logger()
-	r = r.WithContext(log.WithContext(context.WithValue(r.Context(), callKey{}, c)))
+	traced, followed := s.follow(client, r.Header, asked)
+	log := logOf(traced, s.deps.Log, c)
+	r = r.WithContext(log.WithContext(context.WithValue(traced, callKey{}, c)))
 	r.URL = tidy(r.URL)
 	answer := &recorder{ResponseWriter: w}
 	if r.Method == http.MethodHead { // it is the GET, whose body is kept back
@@ -77,10 +80,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		if s.config.Observe != nil {
 			s.config.Observe(c.route, asked, answer.status, took)
 		}
+		followed(c.route, answer.status, string(c.code), c.event)
 		line := log.Info().Str("route", c.route).Str("method", asked).Int("status", answer.status).
 			Int64("duration_ms", took.Milliseconds())
 		if c.caller.Workspace.ID != uuid.Nil {
 			line = line.Stringer("workspace_id", c.caller.Workspace.ID)
+		}
+		if c.event != uuid.Nil {
+			line = line.Stringer("event_id", c.event)
 		}
 		if c.code != "" {
 			line = line.Str("code", string(c.code))
@@ -101,6 +108,27 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.echo.ServeHTTP(answer, r)
+}
+
+// follow begins the span of a request, if anybody wants one. Of its headers only traceparent is looked at.
+func (s *Server) follow(ctx context.Context, header http.Header, asked string) (context.Context, Ended) {
+	if s.config.Trace == nil {
+		return ctx, func(string, int, string, uuid.UUID) {}
+	}
+	parent := ""
+	if given := header.Values("Traceparent"); len(given) == 1 {
+		parent = given[0]
+	}
+	return s.config.Trace(ctx, asked, parent)
+}
+
+// logOf is the log of a request, with its trace if it has one.
+func logOf(ctx context.Context, log zerolog.Logger, c *call) zerolog.Logger {
+	with := log.With().Str("request_id", c.requestID)
+	if at := task.OriginOf(ctx); !at.IsZero() {
+		with = with.Str("trace_id", at.TraceID())
+	}
+	return with.Logger()
 }
 
 // enter takes a place among the working requests; false if there is none.

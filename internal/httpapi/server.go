@@ -60,7 +60,13 @@ type Config struct {
 	// Observe, if set, is told of each answered request: its route pattern ("unmatched" without one), method,
 	// status and duration.
 	Observe func(route, method string, status int, took time.Duration)
+	// Trace, if set, begins the span of a request, given its method and its traceparent, and returns the context of its work.
+	Trace func(ctx context.Context, method, traceparent string) (context.Context, Ended)
 }
+
+// Ended tells how a request of a route pattern was answered: with which status, the code of a refusal, and the event that
+// it made or was about, if any.
+type Ended = func(route string, status int, code string, event uuid.UUID)
 
 func (c Config) withDefaults() (Config, error) {
 	if c.MaxInFlight == 0 {

@@ -85,6 +85,13 @@ type following struct {
 	each map[uuid.UUID]int
 }
 
+// Following is how many streams are open.
+func (s *Server) Following() int {
+	s.following.mu.Lock()
+	defer s.following.mu.Unlock()
+	return s.following.all
+}
+
 // enter takes a place for a stream of the workspace. Faults: UNAVAILABLE, RATE_LIMITED.
 func (f *following) enter(workspace uuid.UUID, c StreamConfig) (leave func(), err error) {
 	f.mu.Lock()

@@ -9,9 +9,10 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
-// lockFile is the file inside a locked directory; it holds the owner's process id.
+// lockFile is the file inside a locked directory; it holds the owner's process id and when that process began.
 const lockFile = "lock"
 
 // ErrLocked is wrapped by LockDir's error when another process holds the directory.
@@ -24,10 +25,18 @@ func LockDir(path string) (release func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lock of %s: %w", path, err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	for range holderTries { // who only looks is gone in a moment
+		if !errors.Is(err, syscall.EWOULDBLOCK) || holder(f) != unknownHolder {
+			break
+		}
+		<-time.After(holderPause)
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if err != nil {
 		defer f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%s: %w by process %s: stop it or choose another directory", path, ErrLocked, holder(f))
+			return nil, fmt.Errorf("%s: %w by process %s: stop it or choose another directory", path, ErrLocked, holderPID(f))
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
@@ -44,16 +53,24 @@ func writeHolder(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		return err
 	}
-	_, err := f.WriteAt([]byte(fmt.Sprintf("%d\n", os.Getpid())), 0)
+	_, err := f.WriteAt([]byte(fmt.Sprintf("%d %s\n", os.Getpid(), startOf(os.Getpid()))), 0)
 	return err
 }
 
-// holder reads the process id from a lock file; it is "(unknown)" in the moment between locking and writing.
+// unknownHolder is what a lock file says in the moment between locking and writing.
+const unknownHolder = "(unknown)"
+
+// holder reads process id and start from a lock file.
 func holder(f *os.File) string {
-	b, err := io.ReadAll(io.LimitReader(f, 32))
-	pid := strings.TrimSpace(string(b))
-	if err != nil || pid == "" {
-		return "(unknown)"
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, 64))
+	text := strings.TrimSpace(string(b))
+	if err != nil || text == "" {
+		return unknownHolder
 	}
+	return text
+}
+
+func holderPID(f *os.File) string {
+	pid, _, _ := strings.Cut(holder(f), " ")
 	return pid
 }

@@ -38,18 +38,24 @@ const (
 	factsBound = 3 * time.Second
 )
 
-// WatchQueue adds the gauges of the queue, read at a scrape and at most every 5 s. While they cannot be read the
-// gauge holdfast_queue_readable is 0 and the others are left out.
+// WatchQueue adds the gauges of the queue, which are those of the whole database, read at a scrape and at most every 5 s.
+// While they cannot be read the gauge holdfast_queue_readable is 0 and the others are left out. A second call adds nothing.
 func (m *Metrics) WatchQueue(facts func(context.Context) (recall.Facts, error)) {
-	m.registry.MustRegister(&queue{
+	m.watching.Do(func() { m.registry.MustRegister(newQueue(facts)) })
+}
+
+func newQueue(facts func(context.Context) (recall.Facts, error)) *queue {
+	return &queue{
 		facts:    facts,
+		count:    description("queue_due_tasks", "Tasks that are due, of the first 10,000 that wait."),
+		leased:   description("queue_leased_tasks", "Tasks in hand, up to 10,000."),
 		readable: description("queue_readable", "1 when the gauges of the queue could be read from the database."),
 		due:      description("queue_oldest_due_seconds", "How long the oldest due task has been due."),
 		expired:  description("queue_expired_leases", "Expired leases that nobody has moved on yet, up to 1,000."),
 		failures: description("queue_recent_failures", "Tasks that failed in the last ten minutes for our reasons, up to 1,000."),
 		skipped:  description("queue_skipped_vectors", "Texts that the embedder refused for good, up to 1,000."),
 		paused:   description("queue_provider_paused", "1 while a provider is left alone."),
-	})
+	}
 }
 
 // WatchRepair adds the totals of the passes of repair, as they are at each scrape.
@@ -83,6 +89,29 @@ func (m *Metrics) WatchShed(read func() uint64) {
 	}, func() float64 { return float64(read()) }))
 }
 
+// WatchStreams adds how many streams of events are open.
+func (m *Metrics) WatchStreams(read func() int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "streams_open", Help: "Open streams of events.",
+	}, func() float64 { return float64(read()) }))
+}
+
+// Spans are counts of a process's spans since it started.
+type Spans struct{ Ended, Exported, Lost uint64 }
+
+// WatchSpans adds what became of spans: ended, exported, or lost because their exporter failed.
+func (m *Metrics) WatchSpans(read func() Spans) {
+	for name, of := range map[string]func(Spans) uint64{
+		"ended": func(s Spans) uint64 { return s.Ended }, "exported": func(s Spans) uint64 { return s.Exported },
+		"lost": func(s Spans) uint64 { return s.Lost },
+	} {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Namespace: namespace, Name: "spans_total", Help: "Spans of traces, by what became of them.",
+			ConstLabels: prometheus.Labels{"result": name},
+		}, func() float64 { return float64(of(read())) }))
+	}
+}
+
 // Pool is the state of a connection pool.
 type Pool struct {
 	Open, Idle, InUse, Max int32
@@ -90,12 +119,13 @@ type Pool struct {
 	Waited                 time.Duration
 }
 
-// WatchPool adds the gauges of the database's pool.
-func (m *Metrics) WatchPool(read func() Pool) {
-	gauge := func(name, help string, of func(Pool) float64) {
+// WatchPool adds what is known of the pool of connections that is for this use: main or api.
+func (m *Metrics) WatchPool(use string, read func() Pool) {
+	of := prometheus.Labels{"pool": use}
+	gauge := func(name, help string, value func(Pool) float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: namespace, Name: name, Help: help,
-		}, func() float64 { return of(read()) }))
+			Namespace: namespace, Name: name, Help: help, ConstLabels: of,
+		}, func() float64 { return value(read()) }))
 	}
 	gauge("pool_connections_open", "Connections to the database.", func(p Pool) float64 { return float64(p.Open) })
 	gauge("pool_connections_idle", "Connections that nobody uses.", func(p Pool) float64 { return float64(p.Idle) })
@@ -103,10 +133,10 @@ func (m *Metrics) WatchPool(read func() Pool) {
 	gauge("pool_connections_max", "Connections at most.", func(p Pool) float64 { return float64(p.Max) })
 	m.registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Namespace: namespace, Name: "pool_waits_total", Help: "Times that a connection had to be waited for.",
+			Namespace: namespace, Name: "pool_waits_total", Help: "Times that a connection had to be waited for.", ConstLabels: of,
 		}, func() float64 { return float64(read().Waits) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Namespace: namespace, Name: "pool_wait_seconds_total", Help: "Time spent waiting for connections.",
+			Namespace: namespace, Name: "pool_wait_seconds_total", Help: "Time spent waiting for connections.", ConstLabels: of,
 		}, func() float64 { return read().Waited.Seconds() }),
 	)
 }
@@ -117,8 +147,8 @@ func description(name, help string) *prometheus.Desc {
 
 // queue reads the facts once for all its gauges.
 type queue struct {
-	facts                                             func(context.Context) (recall.Facts, error)
-	readable, due, expired, failures, skipped, paused *prometheus.Desc
+	facts                                                            func(context.Context) (recall.Facts, error)
+	readable, due, count, leased, expired, failures, skipped, paused *prometheus.Desc
 
 	mu   sync.Mutex
 	last recall.Facts
@@ -127,7 +157,7 @@ type queue struct {
 }
 
 func (q *queue) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{q.readable, q.due, q.expired, q.failures, q.skipped, q.paused} {
+	for _, d := range []*prometheus.Desc{q.readable, q.due, q.count, q.leased, q.expired, q.failures, q.skipped, q.paused} {
 		to <- d
 	}
 }
@@ -141,6 +171,8 @@ func (q *queue) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(q.readable, 1)
 	gauge(q.due, facts.OldestDue.Seconds())
+	gauge(q.count, float64(facts.Due))
+	gauge(q.leased, float64(facts.Leased))
 	gauge(q.expired, float64(facts.ExpiredLeases))
 	gauge(q.failures, float64(facts.RecentFailures))
 	gauge(q.skipped, float64(facts.SkippedVectors))

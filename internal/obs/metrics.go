@@ -2,7 +2,9 @@ package obs
 
 import (
 	"net/http"
+	"runtime"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +21,7 @@ type Metrics struct {
 	requests    *prometheus.CounterVec
 	requestTime *prometheus.HistogramVec
 	accepts     *prometheus.CounterVec
+	acceptTime  *prometheus.HistogramVec
 	shed        *prometheus.CounterVec
 
 	claims    *prometheus.CounterVec
@@ -29,6 +32,13 @@ type Metrics struct {
 	callUnits *prometheus.CounterVec
 	troubles  *prometheus.CounterVec
 	busy      prometheus.Gauge
+	slots     prometheus.Gauge
+	eventTime *prometheus.HistogramVec
+
+	groupSize *prometheus.HistogramVec
+	groupWait *prometheus.HistogramVec
+
+	watching sync.Once // the queue
 }
 
 // NewMetrics returns metrics in a registry of their own, with those of the Go runtime and the process.
@@ -41,6 +51,8 @@ func NewMetrics(version string) *Metrics {
 			[]float64{.002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 30, 60}, "route"),
 		shed:    counters("shed_total", "Requests refused to keep the load down, by what was exhausted.", "by"),
 		accepts: counters("accepts_total", "Commands decided: accepted, replayed or refused, by code.", "kind", "result", "code"),
+		acceptTime: histograms("accept_seconds", "Time of the transaction that decides a command, its wait for a connection and for a group included.",
+			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}, "kind", "result"),
 		claims:  counters("claims_total", "Leases taken, by where the task was found.", "source"),
 		endings: counters("task_endings_total", "Claims ended, by how and by the class of the failure.", "ending", "class"),
 		runTime: histograms("task_seconds", "Time from a claim to its end.",
@@ -50,17 +62,25 @@ func NewMetrics(version string) *Metrics {
 			[]float64{.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}, "provider"),
 		callUnits: counters("model_tokens_total", "Tokens that providers say they counted.", "provider", "direction"),
 		troubles:  counters("worker_troubles_total", "What went wrong in a worker and was got over.", "what"),
+		eventTime: histograms("event_seconds", "Time from a command's acceptance to its success, by the database's clock; commands retried by hand are left out.",
+			[]float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200}, "kind"),
+		slots: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "worker_slots", Help: "Tasks that the workers of this process run at once at most.",
+		}),
+		groupSize: histograms("group_items", "Items that shared a commit.", []float64{1, 2, 4, 8, 16, 32, 64, 128}, "group"),
+		groupWait: histograms("group_wait_seconds", "Time that the first item of a group waited to be taken.",
+			[]float64{.0001, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}, "group"),
 		busy: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "worker_busy", Help: "Tasks in hand.",
 		}),
 	}
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "build_info", Help: "Always 1; the label tells the version.",
-	}, []string{"version"})
-	info.WithLabelValues(version).Set(1)
+		Namespace: namespace, Name: "build_info", Help: "Always 1; the labels tell the version and that of Go.",
+	}, []string{"version", "goversion"})
+	info.WithLabelValues(version, runtime.Version()).Set(1)
 	m.registry.MustRegister(
-		m.requests, m.requestTime, m.accepts, m.shed, m.claims, m.endings, m.runTime, m.calls, m.callTime, m.callUnits, m.troubles,
-		m.busy, info,
+		m.requests, m.requestTime, m.accepts, m.acceptTime, m.shed, m.claims, m.endings, m.runTime, m.calls, m.callTime, m.callUnits, m.troubles,
+		m.busy, m.slots, m.eventTime, m.groupSize, m.groupWait, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
@@ -97,6 +117,13 @@ func (m *Metrics) Request(route, method string, status int, took time.Duration) 
 func (m *Metrics) Shed(by string) { m.shed.WithLabelValues(by).Inc() }
 
 // Accept counts one decided command: result is accepted, replayed or refused, code the public code of a refusal.
-func (m *Metrics) Accept(kind, result, code string) {
+func (m *Metrics) Accept(kind, result, code string, took time.Duration) {
 	m.accepts.WithLabelValues(kind, result, code).Inc()
+	m.acceptTime.WithLabelValues(kind, result).Observe(took.Seconds())
+}
+
+// Group counts a group of the store that begins: of accept, commit, settle or claim.
+func (m *Metrics) Group(what string, items int, waited time.Duration) {
+	m.groupSize.WithLabelValues(what).Observe(float64(items))
+	m.groupWait.WithLabelValues(what).Observe(waited.Seconds())
 }

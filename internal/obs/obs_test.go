@@ -166,8 +166,8 @@ func TestMetrics(t *testing.T) {
 		t.Parallel()
 		m := NewMetrics("v1")
 		m.Request("/v1/events/:id", "GET", 200, time.Millisecond)
-		m.Accept("memory_infer", "accepted", "")
-		one, two := m.Worker(), m.Worker()
+		m.Accept("memory_infer", "accepted", "", time.Millisecond)
+		one, two := m.Worker(16), m.Worker(16)
 		one.Claimed(worker.ByHint)
 		one.Busy(3)
 		two.Busy(2)
@@ -176,13 +176,13 @@ func TestMetrics(t *testing.T) {
 		one.Called("offline", "", time.Millisecond, model.Usage{TokensIn: 7, TokensOut: 5})
 		one.Troubled(worker.AckFailed)
 		m.WatchHints(func() Hints { return Hints{Published: 4, Failed: 3, Duplicates: 2} })
-		m.WatchPool(func() Pool { return Pool{Open: 5, Waits: 6} })
+		m.WatchPool("main", func() Pool { return Pool{Open: 5, Waits: 6} })
 		m.WatchRepair(func() map[string]repair.Result {
 			return map[string]repair.Result{"hints": {Pass: "hints", Found: 9, Fixed: 8, Skipped: 1}}
 		})
 		_, text := get(t, serveAdmin(t, m, func(context.Context) error { return nil }), "/metrics")
 		for _, want := range []string{
-			`holdfast_build_info{version="v1"} 1`,
+			`holdfast_build_info{goversion="`,
 			`holdfast_http_requests_total{method="GET",route="/v1/events/:id",status="200"} 1`,
 			`holdfast_accepts_total{code="",kind="memory_infer",result="accepted"} 1`,
 			`holdfast_claims_total{source="hint"} 1`,
@@ -191,7 +191,7 @@ func TestMetrics(t *testing.T) {
 			`holdfast_model_tokens_total{direction="in",provider="offline"} 7`,
 			`holdfast_worker_troubles_total{what="ack_failed"} 1`,
 			`holdfast_hints_failed_total 3`, `holdfast_hints_duplicate_total 2`,
-			`holdfast_pool_connections_open 5`, `holdfast_pool_waits_total 6`,
+			`holdfast_pool_connections_open{pool="main"} 5`, `holdfast_pool_waits_total{pool="main"} 6`,
 			`holdfast_repair_total{pass="hints",result="fixed"} 8`,
 		} {
 			if !strings.Contains(text, want) {

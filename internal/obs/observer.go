@@ -9,8 +9,14 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/worker"
 )
 
-// Worker returns an observer for one worker; several workers of a process add up.
-func (m *Metrics) Worker() worker.Observer { return &observer{metrics: m} }
+// Worker returns an observer for one worker with so many slots; several workers of a process add up.
+func (m *Metrics) Worker(slots int) worker.Observer {
+	m.slots.Add(float64(slots))
+	for _, what := range []worker.Trouble{worker.WebhookDisabled, worker.LeaseExpired} {
+		m.troubles.WithLabelValues(string(what)) // from zero on, so that the first one is an increase
+	}
+	return &observer{metrics: m}
+}
 
 type observer struct {
 	metrics *Metrics
@@ -24,6 +30,10 @@ func (o *observer) Claimed(by worker.Source) { o.metrics.claims.WithLabelValues(
 func (o *observer) Ended(how worker.End, class task.Class, took time.Duration) {
 	o.metrics.endings.WithLabelValues(string(how), string(class)).Inc()
 	o.metrics.runTime.WithLabelValues(string(how)).Observe(took.Seconds())
+}
+
+func (o *observer) Landed(kind task.Kind, took time.Duration) {
+	o.metrics.eventTime.WithLabelValues(string(kind)).Observe(took.Seconds())
 }
 
 func (o *observer) Called(provider string, class task.Class, took time.Duration, usage model.Usage) {

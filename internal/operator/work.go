@@ -19,7 +19,11 @@ type Work struct {
 // Pause is a provider of a model that is left alone for a while.
 type Pause struct {
 	Provider string
-	// Class is the class of failure that it is left alone for.
+	// Class is the class of failure that it is left alone for, and Until when that ends. Both are nothing for a pause that
+	// is an operator's alone.
 	Class string
-	Until time.Time
+	Until *time.Time
+	// StoppedAt is since when an operator has it left alone, for Reason, until an operator lets it go on.
+	StoppedAt *time.Time
+	Reason    string
 }

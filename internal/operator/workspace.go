@@ -14,9 +14,11 @@ type Workspace struct {
 	Name        string
 	Metered     bool
 	SuspendedAt *time.Time
-	CreatedAt   time.Time
-	Available   int64
-	Held        int64
+	// PausedAt is since when nothing of it is claimed, while what it asks for is accepted.
+	PausedAt  *time.Time
+	CreatedAt time.Time
+	Available int64
+	Held      int64
 	// MaxPending, RateLimit and LeaseCap are limits of its own, 0 for the service's.
 	MaxPending int
 	RateLimit  int
@@ -27,7 +29,7 @@ type Workspace struct {
 	DeletedAt *time.Time
 }
 
-// Status is active, suspended, deleting or deleted.
+// Status is active, paused, suspended, deleting or deleted.
 func (w Workspace) Status() string {
 	switch {
 	case w.DeletedAt != nil:
@@ -36,6 +38,8 @@ func (w Workspace) Status() string {
 		return "deleting"
 	case w.SuspendedAt != nil:
 		return "suspended"
+	case w.PausedAt != nil:
+		return "paused"
 	}
 	return "active"
 }

@@ -81,6 +81,8 @@ type Deps struct {
 	Acts       Acts
 	Health     Health
 	Work       Work
+	Bulk       Bulk
+	Pauses     Pauses
 }
 
 const (
@@ -95,7 +97,7 @@ var document []byte
 // New returns the API, to be mounted into an httpapi.Server.
 func New(deps Deps) (httpapi.Mount, error) {
 	if deps.Operators == nil || deps.Workspaces == nil || deps.Deleter == nil || deps.Granter == nil || deps.Keys == nil ||
-		deps.Acts == nil || deps.Health == nil || deps.Work == nil {
+		deps.Acts == nil || deps.Health == nil || deps.Work == nil || deps.Bulk == nil || deps.Pauses == nil {
 		return httpapi.Mount{}, errors.New("admin: all of its dependencies are required")
 	}
 	a := &api{deps: deps, mux: http.NewServeMux()}
@@ -127,6 +129,12 @@ func (a *api) routes() map[string]handler {
 		"PATCH " + root + "/workspaces/{workspace}/limits":           a.limitWorkspace,
 		"PUT " + root + "/workspaces/{workspace}/suspension":         a.suspend,
 		"DELETE " + root + "/workspaces/{workspace}/suspension":      a.resume,
+		"PUT " + root + "/workspaces/{workspace}/pause":              a.pauseWorkspace,
+		"DELETE " + root + "/workspaces/{workspace}/pause":           a.unpauseWorkspace,
+		"POST " + root + "/workspaces/{workspace}/bulks/preview":     a.previewBulk,
+		"PUT " + root + "/workspaces/{workspace}/bulks/{bulk}":       a.runBulk,
+		"PUT " + root + "/providers/{provider}/pause":                a.pauseProvider,
+		"DELETE " + root + "/providers/{provider}/pause":             a.resumeProvider,
 		"PUT " + root + "/workspaces/{workspace}/grants/{reference}": a.grant,
 		"GET " + root + "/workspaces/{workspace}/keys":               a.listKeys,
 		"POST " + root + "/workspaces/{workspace}/keys":              a.createKey,

@@ -27,9 +27,11 @@ type work struct {
 }
 
 type pause struct {
-	Provider string    `json:"provider"`
-	Class    string    `json:"class"`
-	Until    time.Time `json:"until"`
+	Provider  string     `json:"provider"`
+	Class     string     `json:"class"`
+	Until     *time.Time `json:"until"`
+	StoppedAt *time.Time `json:"stopped_at"`
+	Reason    string     `json:"reason"`
 }
 
 // readHealth answers 200 for a degraded service too: the question was answered.

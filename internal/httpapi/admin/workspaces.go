@@ -23,6 +23,7 @@ type workspace struct {
 	Limits      limits     `json:"limits"`
 	CreatedAt   time.Time  `json:"created_at"`
 	SuspendedAt *time.Time `json:"suspended_at"`
+	PausedAt    *time.Time `json:"paused_at"`
 	DeletedAt   *time.Time `json:"deleted_at"`
 	// EventID is the event that deletes the workspace.
 	EventID string `json:"event_id,omitempty"`
@@ -38,7 +39,8 @@ type limits struct {
 func workspaceOf(w operator.Workspace) workspace {
 	shown := workspace{
 		ID: workspaceID(w.ID), Name: w.Name, Status: w.Status(), Metered: w.Metered, Available: w.Available, Held: w.Held,
-		Limits: limits{&w.MaxPending, &w.RateLimit, &w.LeaseCap}, CreatedAt: w.CreatedAt, SuspendedAt: w.SuspendedAt, DeletedAt: w.DeletedAt,
+		Limits: limits{&w.MaxPending, &w.RateLimit, &w.LeaseCap}, CreatedAt: w.CreatedAt, SuspendedAt: w.SuspendedAt,
+		PausedAt: w.PausedAt, DeletedAt: w.DeletedAt,
 	}
 	if w.Deletion != nil {
 		shown.EventID = httpapi.EventID(*w.Deletion)
