@@ -58,14 +58,15 @@ func (s *session) printReady(r app.Running) error {
 		}
 		return s.raw(line)
 	}
-	return s.show(nil, upText, r.API, r.Key, r.API, r.Key, r.API, r.Key, r.API, r.Key)
+	return s.show(nil, upText, r.API, r.Key, r.API, r.API, r.Key, r.API, r.Key, r.API, r.Key)
 }
 
 const upText = `
 Holdfast is ready.
 
-  API  %s
-  key  %s
+  API      %s
+  key      %s
+  console  %s/console (sign in with the key)
 
 Remember something. The answer is a receipt; the same request again answers the same receipt:
 

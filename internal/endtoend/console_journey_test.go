@@ -50,7 +50,8 @@ func (b *browser) writes(root string) {
 	b.press(`a[href*="/erase?"]`, "#confirm")
 	b.fill("#confirm", "lea")
 	b.do(chromedp.Click(chromedp.CSS("button.danger")))
-	b.reads("h1", "Erased")
+	b.reads("#live", "scope erase")
+	b.reads("#live .status", "succeeded")
 	b.open(root + "/playground?user=lea&q=Oslo")
 	b.reads("main", "Nothing is found.")
 }

@@ -97,7 +97,8 @@ SELECT now() - n * interval '1 minute', 'worker-before', 60000, 40 + (n * 37) % 
 INSERT INTO service_minutes (minute, waiting, running, retrying, due, expired, oldest_ms, succeeded, failed, done_p50_ms, done_p99_ms)
 SELECT date_trunc('minute', now()) - n * interval '1 minute', 8 + (n * 13) % 9, 6 + n % 5, n % 3, 4, 0, 400 + (n * 331) % 900, 40, 1, 900 + (n * 57) % 300,
        2400 + (n * 173) % 1800
-  FROM generate_series(1, 58) n WHERE n NOT BETWEEN 30 AND 34`} {
+  FROM generate_series(1, 58) n WHERE n NOT BETWEEN 30 AND 34
+    ON CONFLICT (minute) DO NOTHING`} {
 		if _, err := s.sql.Exec(s.t.Context(), sql); err != nil {
 			s.t.Fatal(err)
 		}

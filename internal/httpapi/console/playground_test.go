@@ -119,6 +119,26 @@ func TestPlayground(t *testing.T) {
 		require.Equal(t, 1, w.tasksOf(own))
 	})
 
+	t.Run("AnOperatorWritesUnlessItIsSuspended", func(t *testing.T) {
+		t.Parallel()
+		own := w.tenant("operated-playground")
+		token, err := w.owner.CreateOperator(t.Context(), "ann")
+		require.NoError(t, err)
+		b := w.browser()
+		b.signIn(token.Reveal())
+		key := b.get(own.root + "/playground").formKey(t)
+		got := b.post(own.root+"/playground", "key", key, "user", "lea", "text", "x", "infer", "on")
+		require.Equal(t, http.StatusSeeOther, got.status, got.body)
+		require.Contains(t, b.get(got.header.Get("Location")).body, "2 credits held")
+		_, err = w.owner.SuspendWorkspace(t.Context(), own.id.String(), true)
+		require.NoError(t, err)
+		key = b.get(own.root + "/playground").formKey(t)
+		got = b.post(own.root+"/playground", "key", key, "user", "lea", "text", "another", "infer", "on")
+		require.Equal(t, http.StatusForbidden, got.status)
+		require.Contains(t, got.body, "another</textarea>")
+		require.Equal(t, 1, w.tasksOf(own))
+	})
+
 	t.Run("IsForWhoMayWrite", func(t *testing.T) {
 		t.Parallel()
 		own, other := w.tenant("may"), w.tenant("other-may")

@@ -55,7 +55,7 @@ func TestSettings(t *testing.T) {
 		b := w.browser()
 		b.signIn(own.key.Reveal())
 		page := b.get(own.root + "/settings")
-		for _, words := range []string{"active", "1,234", "600,000 a minute", "no limit", "2 credits", "1 credits", "7 days", "30 days at least", "400 days"} {
+		for _, words := range []string{"active", "1,234", "600,000 a minute", "no limit", "2 credits", "1 credit<", "7 days", "30 days at least", "400 days"} {
 			require.Contains(t, page.body, words)
 		}
 		require.NotContains(t, page.body, "/settings/state/", "keys have no say in it")

@@ -93,15 +93,15 @@ func TestWebhooks(t *testing.T) {
 		for _, words := range []string{message, "failed", "503", "refused", `data-name="attempts">7<`, "event.failed", `hx-trigger="every 3s"`} {
 			require.Contains(t, page.body, words)
 		}
-		for sql, words := range map[string]string{
-			`UPDATE webhooks SET failing_since = now() WHERE id = $1`:                                          "failing",
-			`UPDATE webhooks SET active = false, disabled_reason = 'gone' WHERE id = $1`:                       "the receiver answered 410",
-			`UPDATE webhooks SET active = false, disabled_reason = 'failing' WHERE id = $1`:                    "no delivery has succeeded for 5 d 0 h",
-			`UPDATE webhooks SET active = false, disabled_reason = 'secret_lost', secret = NULL WHERE id = $1`: "rotate the secret",
+		for _, state := range []struct{ sql, words string }{
+			{`UPDATE webhooks SET failing_since = now() WHERE id = $1`, "failing"},
+			{`UPDATE webhooks SET active = false, disabled_reason = 'gone' WHERE id = $1`, "the receiver answered 410"},
+			{`UPDATE webhooks SET active = false, disabled_reason = 'failing' WHERE id = $1`, "no delivery has succeeded for 5 days"},
+			{`UPDATE webhooks SET active = false, disabled_reason = 'secret_lost', secret = NULL WHERE id = $1`, "rotate the secret"},
 		} {
-			_, err := w.sql.Exec(t.Context(), sql, hook)
+			_, err := w.sql.Exec(t.Context(), state.sql, hook)
 			require.NoError(t, err)
-			require.Contains(t, b.get(own.root+"/webhooks").body, words)
+			require.Contains(t, b.get(own.root+"/webhooks").body, state.words)
 		}
 	})
 

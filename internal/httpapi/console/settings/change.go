@@ -48,16 +48,19 @@ func (s section) changePolicy(v *frame.Visit) (frame.Answer, error) {
 func (s section) limit(v *frame.Visit) (frame.Answer, error) {
 	var limits operator.Limits
 	var err error
-	for name, to := range map[string]**int{"max_pending": &limits.MaxPending, "rate_limit": &limits.RateLimit, "lease_cap": &limits.LeaseCap} {
-		text := strings.TrimSpace(v.Request.PostForm.Get(name))
+	for _, field := range []struct {
+		name string
+		to   **int
+	}{{"max_pending", &limits.MaxPending}, {"rate_limit", &limits.RateLimit}, {"lease_cap", &limits.LeaseCap}} {
+		text := strings.TrimSpace(v.Request.PostForm.Get(field.name))
 		if text == "" {
 			text = "0"
 		}
 		n, bad := strconv.Atoi(text)
-		if bad != nil {
-			err = fault.At(fault.InvalidRequest, "/"+name, "0 to 2147483647")
+		if bad != nil && err == nil {
+			err = fault.At(fault.InvalidRequest, "/"+field.name, "0 to 2147483647")
 		}
-		*to = &n
+		*field.to = &n
 	}
 	if err == nil {
 		_, err = s.deps.Workspaces.LimitWorkspace(v.Context(), v.Workspace().String(), limits)

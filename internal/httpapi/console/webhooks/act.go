@@ -1,6 +1,8 @@
 package webhooks
 
 import (
+	"strconv"
+
 	"github.com/holdfast-memory/holdfast/internal/endpoint"
 	"github.com/holdfast-memory/holdfast/internal/fault"
 	"github.com/holdfast-memory/holdfast/internal/httpapi/console/frame"
@@ -62,6 +64,6 @@ func (s section) rotate(v *frame.Visit) (frame.Answer, error) {
 		return frame.Answer{}, err
 	}
 	return frame.Answer{
-		Title: "New secret", Template: "webhook-secret.html", Data: secret{h, made.Reveal(), frame.Span(endpoint.OldSecret)},
+		Title: "New secret", Template: "webhook-secret.html", Data: secret{h, made.Reveal(), strconv.Itoa(int(endpoint.OldSecret.Hours())) + " hours"},
 	}, nil
 }

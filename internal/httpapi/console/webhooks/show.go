@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -65,7 +66,7 @@ func why(r endpoint.Reason) string {
 	case endpoint.Gone:
 		return "the receiver answered 410: it wants no more messages"
 	case endpoint.Failing:
-		return "no delivery has succeeded for " + frame.Span(endpoint.FailingFor)
+		return "no delivery has succeeded for " + strconv.Itoa(int(endpoint.FailingFor.Hours())/24) + " days"
 	case endpoint.ByCaller:
 		return "somebody has disabled it"
 	case endpoint.SecretLost:
