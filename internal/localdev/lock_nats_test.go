@@ -1,6 +1,7 @@
 package localdev_test
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"testing"
@@ -39,10 +40,17 @@ func TestNATS(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = n.Stop(bounded(t)) })
 		publishOne(t, n.URL())
-		require.NoError(t, n.Stop(ctx))
-		require.NoError(t, n.Stop(ctx))
-
-		again, err := localdev.StartNATS(ctx, localdev.NATSConfig{StoreDir: n.StoreDir(), Port: n.Port()})
+		var again *localdev.NATS
+		for range 10 { // between the two somebody else may get the port
+			require.NoError(t, n.Stop(ctx))
+			require.NoError(t, n.Stop(ctx))
+			again, err = localdev.StartNATS(ctx, localdev.NATSConfig{StoreDir: n.StoreDir(), Port: n.Port()})
+			if !errors.Is(err, localdev.ErrPortTaken) {
+				break
+			}
+			n, err = localdev.StartNATS(ctx, localdev.NATSConfig{StoreDir: n.StoreDir()})
+			require.NoError(t, err)
+		}
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = again.Stop(bounded(t)) })
 		require.Equal(t, n.URL(), again.URL())

@@ -29,7 +29,7 @@ type Limits struct {
 	// Runners is how many groups may be under way at once. One gathers the largest groups.
 	Runners int
 	// Apart is how many items may be in hand without one of them waiting for another: as long as there are no more, each gets a
-	// runner of its own at once. So few would wait for each other's commits and share none.
+	// runner of its own at once, beyond Runners. So few would wait for each other's commits and share none.
 	Apart int
 	// Places is how many items may wait to be taken.
 	Places int
@@ -159,6 +159,10 @@ func (q *Queue[K, I, O]) work(ctx context.Context) {
 func (q *Queue[K, I, O]) take() []*entry[K, I, O] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.running > q.limits.Runners && q.taken+len(q.waiting) > q.limits.Apart {
+		q.running-- // there is a crowd by now: it is for those who run groups, of whom one at least looks again
+		return nil
+	}
 	taken := make([]*entry[K, I, O], 0, min(len(q.waiting), q.limits.Size))
 	rest := q.waiting[:0]
 	for _, e := range q.waiting {
