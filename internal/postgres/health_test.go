@@ -124,8 +124,8 @@ func TestFacts(t *testing.T) {
 		w := newWorld(t, 100)
 		w.frozen()
 		w.accept("due", say("ana", "I like tea"))
-		w.accept("behind it in its lane", say("ana", "I like tea"))
-		w.mustClaim(w.accept("in hand", say("bob", "I like tea")))
+		w.accept("behind-it-in-its-lane", say("ana", "I like tea"))
+		w.mustClaim(w.accept("in-hand", say("bob", "I like tea")))
 		later := w.mustClaim(w.accept("later", say("eve", "I like tea")))
 		wantDone(t, "later", w.later(later, task.ProviderTimeout, time.Hour))
 		if facts := w.facts(); facts.Due != 1 || facts.Leased != 1 {
