@@ -25,12 +25,15 @@ type Site struct {
 	done    *arrivals
 }
 
+// workerSlots is as many tasks as most cases have in flight, which is what the peers get too. The product's own default is less.
+const workerSlots = 64
+
 // SiteConfig says what a site runs with.
 type SiteConfig struct {
 	Bin         string
 	DatabaseURL string
 	NATS        string
-	Slots       int // of each worker, 0 is the default
+	Slots       int // of each worker, 0 is 64
 	ModelURL    string
 	Profiles    bool
 }
@@ -57,9 +60,10 @@ func (s *Site) env(more ...string) []string {
 		// What protects workspaces from each other would protect the server from the bench.
 		"HOLDFAST_RATE_LIMIT=0", "HOLDFAST_MAX_PENDING=0", "HOLDFAST_WORKSPACE_LEASES=0",
 	}
-	if s.cfg.Slots > 0 {
-		env = append(env, "HOLDFAST_WORKER_SLOTS="+strconv.Itoa(s.cfg.Slots))
+	if s.cfg.Slots == 0 {
+		s.cfg.Slots = workerSlots
 	}
+	env = append(env, "HOLDFAST_WORKER_SLOTS="+strconv.Itoa(s.cfg.Slots))
 	if s.cfg.ModelURL != "" {
 		env = append(env, "HOLDFAST_EXTRACTOR=openai", "HOLDFAST_EMBEDDER=openai", "HOLDFAST_OPENAI_BASE_URL="+s.cfg.ModelURL,
 			"HOLDFAST_OPENAI_MODEL=stub", "HOLDFAST_OPENAI_EMBEDDING_MODEL=stub")

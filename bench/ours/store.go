@@ -30,9 +30,9 @@ type Store struct {
 	next     atomic.Int64
 }
 
-// OpenStore opens it with a pool of its own.
-func OpenStore(ctx context.Context, databaseURL string, tenants []Tenant, conns int32) (*Store, error) {
-	db, err := postgres.Open(ctx, postgres.Config{URL: databaseURL, MaxConns: conns})
+// OpenStore opens it with a pool of its own, as processes do by default or with a commit for each step.
+func OpenStore(ctx context.Context, databaseURL string, tenants []Tenant, conns int32, grouped bool) (*Store, error) {
+	db, err := postgres.Open(ctx, postgres.Config{URL: databaseURL, MaxConns: conns, GroupCommit: grouped})
 	if err != nil {
 		return nil, err
 	}

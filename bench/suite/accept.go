@@ -13,9 +13,9 @@ const perSecond = "a second"
 func (r *run) acceptCases() []one {
 	cases := []one{
 		{"floor_16", perSecond, func(ctx context.Context) (sample, error) { return r.closed(ctx, 16, r.floor.Insert) }},
-		{"accept_16", perSecond, r.stored(16, false)},
-		{"accept_64", perSecond, r.stored(64, false)},
-		{"hot_64", perSecond, r.stored(64, true)},
+		{"accept_16", perSecond, r.stored(16, false, false)},
+		{"accept_64", perSecond, r.stored(64, false, true)},
+		{"hot_64", perSecond, r.stored(64, true, true)},
 		{"http_64", perSecond, func(ctx context.Context) (sample, error) {
 			return r.called(ctx, r.accepts, 64, func(c *ours.Callers) load.Operation { return c.Accept })
 		}},
@@ -39,13 +39,13 @@ func (r *run) acceptCases() []one {
 func rated(rate float64, err error) (sample, error) { return sample{value: rate}, err }
 
 // stored is a closed loop of acceptances at the store itself.
-func (r *run) stored(callers int, hot bool) func(ctx context.Context) (sample, error) {
+func (r *run) stored(callers int, hot, grouped bool) func(ctx context.Context) (sample, error) {
 	return func(ctx context.Context) (sample, error) {
 		tenants := r.accepts.tenants
 		if hot {
 			tenants = tenants[:1]
 		}
-		store, err := ours.OpenStore(ctx, r.accepts.url, tenants, pool)
+		store, err := ours.OpenStore(ctx, r.accepts.url, tenants, pool, grouped)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +70,7 @@ func (r *run) called(ctx context.Context, p *place, callers int, operation func(
 // solo is the three commits of a command, one after the other and alone: what a path through HTTP, NATS and a model
 // cannot be faster than.
 func (r *run) solo(ctx context.Context) (sample, error) {
-	store, err := ours.OpenStore(ctx, r.accepts.url, r.accepts.tenants, 1)
+	store, err := ours.OpenStore(ctx, r.accepts.url, r.accepts.tenants, 1, false)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func (r *run) acceptFlushes(ctx context.Context) error {
 		return err
 	}
 	c, err := r.since(ctx, "flushes", func() error {
-		store, err := ours.OpenStore(ctx, p.url, p.tenants, pool)
+		store, err := ours.OpenStore(ctx, p.url, p.tenants, pool, true)
 		if err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ func (r *run) filled(ctx context.Context, name string, finished, waiting int) (*
 
 // cycles is a closed loop of whole tasks at the store.
 func (r *run) cycles(ctx context.Context, p *place) (sample, error) {
-	store, err := ours.OpenStore(ctx, p.url, p.tenants, pool)
+	store, err := ours.OpenStore(ctx, p.url, p.tenants, pool, true)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (r *run) snapshot(ctx context.Context) {
 
 // claims runs whole tasks at the store for warm and then measures claims for two spells; it answers their p99.
 func (r *run) claims(ctx context.Context, warm time.Duration) (float64, error) {
-	store, err := ours.OpenStore(ctx, r.accepts.url, r.accepts.tenants, pool)
+	store, err := ours.OpenStore(ctx, r.accepts.url, r.accepts.tenants, pool, true)
 	if err != nil {
 		return 0, err
 	}

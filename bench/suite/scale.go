@@ -101,7 +101,7 @@ func (r *run) grown(ctx context.Context) (*place, error) {
 
 func (r *run) soloAt(p *place) func(context.Context) (sample, error) {
 	return func(ctx context.Context) (sample, error) {
-		store, err := ours.OpenStore(ctx, p.url, p.tenants, 1)
+		store, err := ours.OpenStore(ctx, p.url, p.tenants, 1, true)
 		if err != nil {
 			return nil, err
 		}

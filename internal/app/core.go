@@ -59,6 +59,7 @@ func openCore(ctx context.Context, s Settings, log zerolog.Logger, process strin
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
+	collectSeldom()
 	c := &core{settings: s, log: log, metrics: obs.NewMetrics(Version())}
 	c.minutes = c.newMinutes()
 	if c.extractor, err = s.NewExtractor(); err != nil {

@@ -20,7 +20,7 @@ const (
 	// acceptRunners is one: a second takes half of the first one's group away.
 	acceptRunners = 1
 	// acceptApart is how many accept side by side without gathering: measured, up to four are faster so.
-	acceptApart = 4
+	acceptApart = 2
 	// acceptPlaces bounds those who wait for a group, about as many as wait for connections without groups.
 	acceptPlaces = 1_024
 	// acceptGroupBound is how long one group may take, the COMMIT apart: three round trips.

@@ -18,7 +18,7 @@ const (
 	claimGroupSize = 128
 	// claimRunners and claimApart are as for acceptances: so few claims share a commit in the database as well as in a group.
 	claimRunners = 1
-	claimApart   = 4
+	claimApart   = 2
 	// claimPlaces bounds those who wait for a group: as many as a worker may have slots.
 	claimPlaces = 1_024
 	// claimWait is how long an ask waits to be taken. Groups take milliseconds, so whoever has waited for a second claims

@@ -17,7 +17,7 @@ const (
 	stepGroupSize = 64
 	// stepRunners and stepApart are as for acceptances.
 	stepRunners = 1
-	stepApart   = 4
+	stepApart   = 2
 	// stepPlaces bounds those who wait for a group: more than a worker has slots.
 	stepPlaces = 1_024
 	// stepWait is how long a step waits to be taken. Then it goes alone, with most of its time left.
