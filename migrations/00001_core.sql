@@ -109,8 +109,11 @@ CREATE TABLE tasks (
                      ((head OR lane_seq IS NULL OR stage <> 'accepted') AND kind <> 'webhook_delivery') STORED,
     priority         text NOT NULL CHECK (priority IN ('interactive', 'bulk')),
     command          bytea,
-    -- A payload never outlives its key, whatever a process still believes of the day.
-    data_key         uuid GENERATED ALWAYS AS (data_key_of(command)) STORED CONSTRAINT tasks_data_key REFERENCES data_keys,
+    -- A payload never outlives its key, whatever a process still believes of the day. This is data_key_of, written out here
+    -- and in plans: the body of a function is read anew by each statement that writes the column.
+    data_key         uuid GENERATED ALWAYS AS
+                     (CASE WHEN octet_length(command) >= 48 AND substring(command FROM 1 FOR 4) = '\x00484601'::bytea
+                           THEN encode(substring(command FROM 5 FOR 16), 'hex')::uuid END) STORED CONSTRAINT tasks_data_key REFERENCES data_keys,
     payload_format   smallint NOT NULL,
     policy           jsonb NOT NULL DEFAULT '{}',
     cursor           bigint NOT NULL DEFAULT 0,
@@ -281,7 +284,9 @@ CREATE TABLE plans (
     workspace_id uuid NOT NULL,
     generation   integer NOT NULL,
     body         bytea,
-    data_key     uuid GENERATED ALWAYS AS (data_key_of(body)) STORED CONSTRAINT plans_data_key REFERENCES data_keys,
+    data_key     uuid GENERATED ALWAYS AS
+                 (CASE WHEN octet_length(body) >= 48 AND substring(body FROM 1 FOR 4) = '\x00484601'::bytea
+                       THEN encode(substring(body FROM 5 FOR 16), 'hex')::uuid END) STORED CONSTRAINT plans_data_key REFERENCES data_keys,
     created_at   timestamptz NOT NULL
 );
 CREATE INDEX plans_sealed ON plans (data_key) WHERE data_key IS NOT NULL;
