@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-memory/holdfast/internal/httpapi/console/memories"
 	"github.com/holdfast-memory/holdfast/internal/httpapi/console/now"
 	"github.com/holdfast-memory/holdfast/internal/httpapi/console/playground"
+	"github.com/holdfast-memory/holdfast/internal/httpapi/console/recovery"
 	"github.com/holdfast-memory/holdfast/internal/httpapi/console/settings"
 	"github.com/holdfast-memory/holdfast/internal/httpapi/console/webhooks"
 	"github.com/holdfast-memory/holdfast/internal/httpapi/console/workspaces"
@@ -29,6 +30,7 @@ type Deps struct {
 	Store      frame.Store
 	Service    now.Service
 	Health     now.Health
+	Providers  now.Providers
 	Workspaces workspaces.Lister
 	Pulses     now.Pulses
 	Credits    now.Credits
@@ -39,13 +41,14 @@ type Deps struct {
 	Playground playground.Deps
 	Webhooks   webhooks.Deps
 	Settings   settings.Deps
+	Recovery   recovery.Deps
 }
 
 // New returns the console, to be mounted into an httpapi.Server. The navigation has the sections in this order.
 func New(deps Deps) (httpapi.Mount, error) {
 	var pages []frame.Page
 	for _, build := range []func() (frame.Page, error){
-		func() (frame.Page, error) { return now.ServicePage(deps.Service, deps.Health) },
+		func() (frame.Page, error) { return now.ServicePage(deps.Service, deps.Health, deps.Providers) },
 		func() (frame.Page, error) { return workspaces.Page(deps.Workspaces) },
 		func() (frame.Page, error) { return now.WorkspacePage(deps.Pulses, deps.Credits) },
 		func() (frame.Page, error) { return events.Page(deps.Events) },
@@ -54,6 +57,7 @@ func New(deps Deps) (httpapi.Mount, error) {
 		func() (frame.Page, error) { return credits.Page(deps.Account) },
 		func() (frame.Page, error) { return keys.Page(deps.Keys) },
 		func() (frame.Page, error) { return webhooks.Page(deps.Webhooks) },
+		func() (frame.Page, error) { return recovery.Page(deps.Recovery) },
 		func() (frame.Page, error) { return settings.Page(deps.Settings) },
 	} {
 		page, err := build()

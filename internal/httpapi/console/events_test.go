@@ -284,9 +284,10 @@ func TestPages(t *testing.T) {
 	b.signIn(token.Reveal())
 	inline := regexp.MustCompile(`(?i)<script(?:>|[^>]*[^>r]>[^<])|<style|\sstyle=|\son[a-z]+=|javascript:|https?://`)
 	for _, path := range []string{
-		"/console/sign-in", "/console/now", "/console/workspaces", own.root + "/now", own.root + "/events", own.root + "/events/" + event,
+		"/console/sign-in", "/console/now", "/console/providers", "/console/workspaces", own.root + "/now", own.root + "/events", own.root + "/events/" + event,
 		own.root + "/events/" + event + "/cancel", own.root + "/events/" + event + "/retry", "/console/nothing",
 		own.root + "/playground", own.root + "/playground?event=" + event, own.root + "/webhooks", own.root + "/settings", own.root + "/settings/state/pause",
+		own.root + "/recovery", own.root + "/recovery?act=retry&since=2026-01-01T00:00",
 		own.root + "/memories", scoped(own.root+"/memories", "lea", "q", "tea"), own.root + "/memories/" + record, scoped(own.root+"/erase", "lea"),
 		own.root + "/credits", own.root + "/credits/books", own.root + "/keys", own.root + "/keys/new", own.root + "/keys/" + own.key.ID() + "/revoke",
 	} {

@@ -90,7 +90,7 @@ func setup(t *testing.T) *world {
 	w.accept, err = write.NewAccepter(db, silent{}, prices, []byte("{}"))
 	require.NoError(t, err)
 	mount, err := console.New(console.Deps{
-		Store: db, Service: db, Health: health, Workspaces: db, Pulses: db, Credits: balances,
+		Store: db, Service: db, Health: health, Providers: db, Workspaces: db, Pulses: db, Credits: balances,
 		Events: events.Deps{
 			Reader: reader, Finder: db.EventReader(5), Lives: lives, Balances: balances, Retrier: retrier, Canceller: canceller, Prices: prices,
 		},
@@ -100,6 +100,7 @@ func setup(t *testing.T) *world {
 		Playground: playground.Deps{
 			Accepter: w.accept, Writer: w.write, Searcher: w.memories(db).Searcher, Events: events.Deps{Reader: reader, Lives: lives}, Prices: prices,
 		},
+		Recovery: w.recovery(db, retrier, canceller, balances),
 		Webhooks: w.webhooks(db),
 		Settings: w.settings(db),
 	})

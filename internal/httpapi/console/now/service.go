@@ -28,6 +28,7 @@ const (
 // Service reads how the whole service stands.
 type Service interface {
 	Standing(ctx context.Context) (operator.Standing, error)
+	Work(ctx context.Context) (operator.Work, error)
 	Minutes(ctx context.Context, window time.Duration) ([]operator.ProcessMinute, error)
 	Standings(ctx context.Context, window time.Duration) ([]operator.ServiceMinute, error)
 }
@@ -38,23 +39,29 @@ type Health interface {
 }
 
 // ServicePage is Now for operators.
-func ServicePage(service Service, health Health) (frame.Page, error) {
-	if service == nil || health == nil {
-		return frame.Page{}, errors.New("console: now: the service and its health are required")
+func ServicePage(service Service, health Health, providers Providers) (frame.Page, error) {
+	if service == nil || health == nil || providers == nil {
+		return frame.Page{}, errors.New("console: now: the service, its health and its providers are required")
 	}
 	templates, err := fs.Sub(pages, "pages")
 	if err != nil {
 		return frame.Page{}, err
 	}
-	p := &servicePage{service: service, health: health}
+	p := &servicePage{service: service, health: health, providers: providers}
 	return frame.Page{
-		Name: "Now", Key: "n", Templates: templates, Routes: []frame.Route{{Method: http.MethodGet, Path: "/now", Handler: p.show}},
+		Name: "Now", Key: "n", Templates: templates, Routes: []frame.Route{
+			{Method: http.MethodGet, Path: "/now", Handler: p.show},
+			{Method: http.MethodGet, Path: "/providers", Handler: p.showProviders},
+			{Method: http.MethodPost, Path: "/providers", Handler: p.pauseProvider},
+			{Method: http.MethodPost, Path: "/providers/resume", Handler: p.resumeProvider},
+		},
 	}, nil
 }
 
 type servicePage struct {
-	service Service
-	health  Health
+	service   Service
+	health    Health
+	providers Providers
 
 	mu   sync.Mutex
 	last *service
@@ -68,6 +75,7 @@ type service struct {
 	operator.Standing
 	Hour
 	Processes []operator.ProcessMinute
+	Pauses    []operator.Pause
 }
 
 func (p *servicePage) show(v *frame.Visit) (frame.Answer, error) {
@@ -100,6 +108,11 @@ func (p *servicePage) read(ctx context.Context) (*service, error) {
 	}
 	if err == nil {
 		minutes, err = p.service.Minutes(ctx, window)
+	}
+	var work operator.Work
+	if err == nil {
+		work, err = p.service.Work(ctx)
+		shown.Pauses = work.Pauses
 	}
 	if ctx.Err() != nil { // one who has gone is no news for the others
 		return nil, err
