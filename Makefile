@@ -42,7 +42,7 @@ SHOTS ?= $(CURDIR)/bin/screenshots
 test-browser: ## go through the console and the reference in Chromium, and leave pictures of them in SHOTS (bin/screenshots)
 	@.ci/setup test
 	@mkdir -p $(SHOTS)
-	HOLDFAST_TEST_SCREENSHOTS=$(SHOTS) go test -count 1 -timeout 15m -run '^(TestConsole|TestBrowser)$$' ./internal/endtoend ./internal/httpapi/docs
+	HOLDFAST_TEST_SCREENSHOTS=$(SHOTS) go test -count 1 -timeout 15m -run '^(TestConsole.*|TestBrowser)$$' ./internal/endtoend ./internal/httpapi/docs
 
 spec: ## check the specification of the protocol with SPIN, and that its broken versions are rejected
 	@.ci/setup test

@@ -55,6 +55,7 @@ func TestConsolePages(t *testing.T) {
 	b.reads(".notice", "It does.")
 	b.look("books")
 	b.keysComeAndGo()
+	b.recovers(root)
 
 	b.open(root + "/erase?by=user&value=lea")
 	b.reads(".facts", "3, with their history")
@@ -92,4 +93,25 @@ func (b *browser) keysComeAndGo() {
 	b.fill("#confirm", "bot")
 	b.press("button.danger", ".notice")
 	b.reads("tbody tr:last-child", "revoked")
+}
+
+// recovers asks what a retry would come to, and has a provider left alone for a while.
+func (b *browser) recovers(root string) {
+	b.t.Helper()
+	b.open(root + "/recovery")
+	b.press("form.stack button.main", "#preview")
+	b.reads("#preview", "Retry 0 events?")
+	b.look("recovery")
+	b.open("/console/providers")
+	b.fill("#provider", "http:https://models.example/v1 <b>large</b>")
+	b.fill("#reason", "too expensive now")
+	b.press("button.danger", `[role="status"].notice`)
+	b.reads("tbody", "by hand: too expensive now")
+	b.look("providers")
+	b.open("/console/now")
+	b.reads("main", "Providers left alone")
+	b.look("now-paused")
+	b.open("/console/providers")
+	b.press(`form[action$="/resume"] button`, `[role="status"].notice`)
+	b.reads("main", "No provider is paused.")
 }

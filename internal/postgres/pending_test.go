@@ -122,7 +122,7 @@ func TestMaxPending(t *testing.T) {
 			t.Errorf("%d tasks", n)
 		}
 	})
-	t.Run("AtOnceNoMoreThanThePoolCanGetPast", func(t *testing.T) {
+	t.Run("AtOnceNoMoreThanThePoolTwiceCanGetPast", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, 1_000)
 		w.limit(10)
@@ -135,7 +135,8 @@ func TestMaxPending(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if n := taken.Load(); n < 10 || n > 10+16 || n != one[int64](w, `SELECT count(*) FROM tasks`) {
+		// Beyond the limit come those that are under way while one of them counts, and what the counts of that moment give away.
+		if n := taken.Load(); n < 10 || n > 10+2*16 || n != one[int64](w, `SELECT count(*) FROM tasks`) {
 			t.Errorf("%d were taken", n)
 		}
 	})
