@@ -39,4 +39,11 @@ func (j *journal) count(name string) {
 	j.counts[name]++
 }
 
+// faults is how many have struck.
+func (j *journal) faults() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return sum(j.counts)
+}
+
 func (j *journal) close() error { return j.file.Close() }

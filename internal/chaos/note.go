@@ -104,6 +104,13 @@ func (n *notes) did(name string, worked bool) {
 	}
 }
 
+// sofar is how many operations are done, and how many requests were sent for them.
+func (n *notes) sofar() (done, tries int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return sum(n.done), n.tries
+}
+
 func (n *notes) contradict(check, detail string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -34,6 +34,7 @@ func run(t testing.TB, cfg Config, dir string) (*report, *world, *notes, error) 
 	sabotage, calm := context.WithCancel(ctx)
 	var strikes, traffic sync.WaitGroup
 	strikes.Go(func() { newSaboteur(w).run(sabotage) })
+	strikes.Go(func() { w.tellProgress(sabotage, n) })
 	for _, a := range actors {
 		traffic.Go(func() { a.run(ctx, cfg.Traffic/time.Duration(a.count)) })
 	}
@@ -72,6 +73,24 @@ func run(t testing.TB, cfg Config, dir string) (*report, *world, *notes, error) 
 		}
 	}
 	return r, w, n, nil
+}
+
+// progressEvery is how often a run says how far it is: a long one takes an hour.
+const progressEvery = 15 * time.Second
+
+// tellProgress says how far the traffic is until ctx ends.
+func (w *world) tellProgress(ctx context.Context, n *notes) {
+	every := time.NewTicker(progressEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+			done, tries := n.sofar()
+			w.t.Logf("%d of %d commands in %d requests, %d faults", done, w.cfg.Commands, tries, w.log.faults())
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // actors divides the commands between the callers of every workspace.

@@ -15,6 +15,9 @@ import (
 const (
 	// shelfSlots bounds what one shelf knows, gone records too: twice what one search looks at. A full shelf is cleared.
 	shelfSlots = 2 * searchedRecords
+	// emptyShelf is what a shelf takes in bytes before it knows anything, its maps and its name included, so that scopes
+	// without records are bounded too.
+	emptyShelf = 1 << 10
 	// unread marks a slot of which nothing is known, incomparable one whose vector has another size than questions have.
 	unread       = -1
 	incomparable = -2
@@ -202,7 +205,7 @@ func (s *shelf) addVectors(read []embedded, size int) {
 func (s *shelf) weight() (bytes int, full bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	bytes = 120*len(s.lengths) + 12*s.entries + 80*len(s.postings) + 4*cap(s.vectors) + 8*cap(s.sketches) + 32*cap(s.norms)
+	bytes = emptyShelf + 120*len(s.lengths) + 12*s.entries + 80*len(s.postings) + 4*cap(s.vectors) + 8*cap(s.sketches) + 32*cap(s.norms)
 	if s.last != nil {
 		bytes += 32 * len(s.last.refs)
 	}

@@ -305,6 +305,16 @@ func TestShelves(t *testing.T) {
 			t.Error("what was used longest ago is still there")
 		}
 	})
+	t.Run("ScopesWithoutRecordsAreBoundedToo", func(t *testing.T) {
+		t.Parallel()
+		s := newShelves(10 * emptyShelf)
+		for n := range 1000 {
+			s.of(key(n))
+		}
+		if n := s.order.Len(); n != 10 || len(s.held) != n {
+			t.Errorf("%d shelves of nothing", n)
+		}
+	})
 	t.Run("AFullOneIsCleared", func(t *testing.T) {
 		t.Parallel()
 		s := newShelves(projectionBytes)

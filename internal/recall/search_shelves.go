@@ -51,8 +51,10 @@ func (s *shelves) of(key scopeKey) *shelf {
 		s.order.MoveToFront(e)
 		return e.Value.(*holding).shelf //nolint:forcetypeassert // nothing else is in the list
 	}
-	h := &holding{key: key, shelf: newShelf(s.seed)}
+	h := &holding{key: key, shelf: newShelf(s.seed), bytes: emptyShelf}
 	s.held[key] = s.order.PushFront(h)
+	s.size += h.bytes
+	s.shrink()
 	return h.shelf
 }
 
@@ -75,6 +77,11 @@ func (s *shelves) weigh(key scopeKey, shelf *shelf) {
 	if full {
 		s.drop(e)
 	}
+	s.shrink()
+}
+
+// shrink drops the shelves used least lately until the rest is within the bound.
+func (s *shelves) shrink() {
 	for s.size > s.bound {
 		s.drop(s.order.Back())
 	}
