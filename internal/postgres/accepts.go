@@ -19,7 +19,8 @@ const (
 	acceptGroupSize = 128
 	// acceptRunners is one: a second takes half of the first one's group away.
 	acceptRunners = 1
-	// acceptApart is how many accept side by side without gathering: measured, up to four are faster so.
+	// acceptApart is how many accept side by side without gathering: so few would only wait for each other, and more of them
+	// would make the groups of a busy process small (ADR 16).
 	acceptApart = 2
 	// acceptPlaces bounds those who wait for a group, about as many as wait for connections without groups.
 	acceptPlaces = 1_024
